@@ -22,6 +22,11 @@ export interface ResampleAttributes {
   readonly size: number;
   readonly newSize: number;
   readonly inner: number;
+  /**
+   * Numerator and denominator of the number of new places for an old one. Default: [newSize, size]. Another one is that of a scale whose
+   * product with the size was rounded. Corners are aligned by the sizes alone.
+   */
+  readonly ratio?: readonly [number, number] | undefined;
 }
 
 /** out = the input with its middle axis resampled, as one axis of torch.nn.functional.interpolate. */
@@ -62,12 +67,13 @@ export function resampleBackward<B>(
  * Place o lies at (step · o + start) / unit of the input. With whole numbers the place is exact for every length of the axis, and
  * a program and its transpose agree.
  */
-function scalarsOf({ mode, outer, size, newSize, inner }: ResampleAttributes) {
-  const edges = { step: 2 * size, start: size - newSize, unit: 2 * newSize };
+function scalarsOf({ mode, outer, size, newSize, inner, ratio }: ResampleAttributes) {
+  const [unit, step] = ratio ?? [newSize, size];
+  const edges = { step: 2 * step, start: step - unit, unit: 2 * unit };
   const corners = { step: size - 1, start: 0, unit: Math.max(1, newSize - 1) };
   const place = {
-    nearest: { step: size, start: 0, unit: newSize },
-    nearestExact: { step: 2 * size, start: size, unit: 2 * newSize },
+    nearest: { step, start: 0, unit },
+    nearestExact: { step: 2 * step, start: step, unit: 2 * unit },
     linear: edges,
     linearCorners: corners,
     cubic: edges,

@@ -28,6 +28,18 @@ const computed: Readonly<Record<string, Apply>> = {
   index: (x) => f.index(x, [-1, { start: 1, end: 4, step: 2 }, "new", "all"]),
   "index by places": (x, _, __, runtime) =>
     f.index(x, ["all", runtime.tensor(Uint32Array.of(4, 0, 4))]),
+  "index by two": (x, _, __, runtime) =>
+    f.index(x, [
+      runtime.tensor(Int32Array.of(2, -3), [2, 1]),
+      runtime.tensor(Int32Array.of(4, -1, 0)),
+    ]),
+  "index by two apart": (x, _, __, runtime) =>
+    f.index(x, [
+      runtime.tensor(Uint32Array.of(2, 0)),
+      { start: 1, end: 3 },
+      runtime.tensor(Int32Array.of(-1, 0)),
+    ]),
+  "index, the rest": (x) => f.index(x, ["...", 1]),
   sort: (x) => f.sort(x, { axis: 1 }).values,
   argsort: (x) => f.argsort(x, { axis: 1 }),
   "argsort, descending": (x) => f.argsort(x, { axis: 0, descending: true }),
@@ -45,6 +57,10 @@ const computed: Readonly<Record<string, Apply>> = {
   instanceNorm: (x, weight, bias) => f.instanceNorm(x, weight, bias),
   pixelShuffle: (x) => f.pixelShuffle(x, 2),
   pixelUnshuffle: (x) => f.pixelUnshuffle(x, 2),
+  "upsample by 1.5, bilinear": (x) => f.upsampleBilinear2d(x, { scale: 1.5 }),
+  "upsample by 1.5, bicubic": (x) => f.upsampleBicubic2d(x, { scale: 1.5 }),
+  "upsample by 1.5, nearest-exact": (x) => f.upsampleNearest2d(x, { scale: 1.5, exact: true }),
+  "upsample by 0.6": (x) => f.upsampleLinear1d(x, { scale: 0.6 }),
   conv3d: (x, weight, bias) => f.conv3d(x, weight, bias, { padding: [1, 0, 1] }),
   "conv3d of groups": (x, weight, bias) =>
     f.conv3d(x, weight, bias, { stride: [1, 1, 2], dilation: [2, 1, 1], groups: 2 }),
@@ -112,6 +128,24 @@ test.each(places.filter(([, dtype]) => dtype === "float32"))(
     expect(sorted).toEqual(sorted.map((_, i) => 599 - (i >> 1)));
   },
 );
+
+test("infinities and NaN stay in the windows that they are in", async () => {
+  const x = cpuRuntime().tensor([1, 2, Number.NaN, 3, 4], [1, 5, 1]);
+  expect(await listed(f.adaptiveAvgPool1d(x, 3))).toEqual([1.5, Number.NaN, 3.5]);
+});
+
+test("indices may be int32, and empty lines are sorted", async () => {
+  const runtime = cpuRuntime();
+  const x = runtime.tensor([1, 2, 3, 4, 5, 6], [2, 3]);
+  const index = runtime.tensor(Int32Array.of(2, 0, -1));
+  expect(await listed(f.indexSelect(x, 1, index))).toEqual([3, 1, Number.NaN, 6, 4, Number.NaN]);
+  const put = f.indexPut(x, runtime.tensor(Int32Array.of(-1)), runtime.tensor(0));
+  expect(await listed(put)).toEqual([1, 2, 3, 0, 0, 0]);
+  expect(await listed(f.oneHot(index, 2))).toEqual([0, 0, 1, 0, 0, 0]);
+  const empty = f.sort(runtime.tensor([], [2, 0]));
+  expect([empty.values.shape, empty.indices.shape]).toEqual(Array(2).fill([2, 0]));
+  expect(() => f.index(x, ["...", "..."])).toThrow('"..." once at most');
+});
 
 test("places and different elements are found between steps", async () => {
   const x = cpuRuntime().tensor([3, 0, -1, 3, 0, 3], [2, 3]);

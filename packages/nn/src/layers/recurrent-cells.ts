@@ -1,5 +1,5 @@
 import type { Generator, Runtime, Tensor, Variable } from "@halfstep/tensor/functional";
-import { gru, lstm, type RecurrentWeights, unsqueeze } from "@halfstep/tensor/functional";
+import { gru, lstm, type RecurrentWeights, squeeze, unsqueeze } from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
@@ -63,8 +63,15 @@ export class LSTMCell extends Cell {
     super(runtime, inputSize, hiddenSize, options, 4);
   }
 
-  /** @param x [batch, inputSize]; states are [batch, hiddenSize]. */
+  /** @param x [batch, inputSize]; states are [batch, hiddenSize]. Without a batch [inputSize] and [hiddenSize]. */
   forward(x: Tensor, states: RecurrentStates = {}): Omit<LSTMResult, "output"> {
+    if (x.rank === 1) {
+      const one = this.forward(unsqueeze(x, 0), {
+        hidden: states.hidden && unsqueeze(states.hidden, 0),
+        cell: states.cell && unsqueeze(states.cell, 0),
+      });
+      return { hidden: squeeze(one.hidden, 0), cell: squeeze(one.cell, 0) };
+    }
     const { hidden, cell } = lstm(unsqueeze(x, 0), this.weights, states);
     return { hidden, cell };
   }
@@ -83,8 +90,10 @@ export class GRUCell extends Cell {
     super(runtime, inputSize, hiddenSize, options, 3);
   }
 
-  /** @param x [batch, inputSize]; the state is [batch, hiddenSize]. */
+  /** @param x [batch, inputSize]; the state is [batch, hiddenSize]. Without a batch [inputSize] and [hiddenSize]. */
   forward(x: Tensor, hidden?: Tensor): Tensor {
+    if (x.rank === 1)
+      return squeeze(this.forward(unsqueeze(x, 0), hidden && unsqueeze(hidden, 0)), 0);
     return gru(unsqueeze(x, 0), this.weights, { hidden }).hidden;
   }
 }

@@ -204,5 +204,15 @@ test("a cell is a layer of one step", async () => {
   const { hidden } = layer.forward(x.unsqueeze(0).expand([2, 2, 3]));
   expect(await second.hidden.toArray()).toEqual(await hidden.toArray());
   expect(gru.forward(x, gru.forward(x)).shape).toEqual([2, 5]);
-  expect(() => layer.forward(x)).toThrow("LSTM needs an input [length, batch, 3], not [2,3]");
+  const one = layer.forward(x, { hidden: runtime.zeros([1, 5]) });
+  expect([one.output, one.hidden, one.cell].map(({ shape }) => shape)).toEqual([
+    [2, 5],
+    [1, 5],
+    [1, 5],
+  ]);
+  const alone = layer.forward(x.unsqueeze(1));
+  expect(await one.output.toArray()).toEqual(await alone.output.toArray());
+  expect(lstm.forward(x.select(0, 0)).cell.shape).toEqual([5]);
+  expect(gru.forward(x.select(0, 0)).shape).toEqual([5]);
+  expect(() => layer.forward(x.select(0, 0))).toThrow("LSTM needs an input [length, batch, 3]");
 });

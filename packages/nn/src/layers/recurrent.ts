@@ -8,9 +8,11 @@ import {
   type Runtime,
   ShapeError,
   select,
+  squeeze,
   stack,
   type Tensor,
   transpose,
+  unsqueeze,
   type Variable,
 } from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
@@ -119,14 +121,25 @@ abstract class Recurrent extends Module {
     states: { readonly hidden?: Tensor; readonly cell?: Tensor; readonly reverse: boolean },
   ): { readonly output: Tensor; readonly states: States };
 
-  /** All layers: the output, and the last states of each layer and direction. */
+  /** All layers: the output, and the last states of each kind, [layers · directions, batch, hiddenSize]. */
   protected run(
     input: Tensor,
     { hidden, cell }: RecurrentStates,
-  ): { readonly output: Tensor; readonly states: readonly States[] } {
+  ): { readonly output: Tensor; readonly states: readonly Tensor[] } {
+    if (input.rank === 2) {
+      const axis = this.batchFirst ? 0 : 1;
+      const one = this.run(unsqueeze(input, axis), {
+        hidden: hidden && unsqueeze(hidden, 1),
+        cell: cell && unsqueeze(cell, 1),
+      });
+      return {
+        output: squeeze(one.output, axis),
+        states: one.states.map((state) => squeeze(state, 1)),
+      };
+    }
     if (input.rank !== 3 || input.shape[2] !== this.inputSize)
       throw new ShapeError(
-        `${this.label} needs an input [${this.batchFirst ? "batch, length" : "length, batch"}, ${this.inputSize}], not [${input.shape}]`,
+        `${this.label} needs an input [${this.batchFirst ? "batch, length" : "length, batch"}, ${this.inputSize}], or [length, ${this.inputSize}], not [${input.shape}]`,
       );
     const states: States[] = [];
     let x = this.batchFirst ? transpose(input, 0, 1) : input;
@@ -145,7 +158,10 @@ abstract class Recurrent extends Module {
       });
       x = outputs.length === 1 ? (outputs[0] as Tensor) : cat(outputs, 2);
     }
-    return { output: this.batchFirst ? transpose(x, 0, 1) : x, states };
+    const kinds = (states[0] as States).map((_, kind) =>
+      stack(states.map((each) => each[kind] as Tensor)),
+    );
+    return { output: this.batchFirst ? transpose(x, 0, 1) : x, states: kinds };
   }
 
   #weights(layer: number, direction: number): RecurrentWeights {
@@ -172,11 +188,11 @@ export class LSTM extends Recurrent {
     super(runtime, inputSize, hiddenSize, options, 4);
   }
 
-  /** @param x [length, batch, inputSize], or with the batch first. */
+  /** @param x [length, batch, inputSize], or with the batch first; one sequence [length, inputSize], whose states and results have no batch. */
   forward(x: Tensor, states: RecurrentStates = {}): LSTMResult {
     const { output, states: last } = this.run(x, states);
-    const [hidden, cell] = [0, 1].map((k) => stack(last.map((each) => each[k] as Tensor)));
-    return { output, hidden: hidden as Tensor, cell: cell as Tensor };
+    const [hidden, cell] = last as [Tensor, Tensor];
+    return { output, hidden, cell };
   }
 
   protected override layer(...args: Parameters<typeof lstm>): {
@@ -201,10 +217,11 @@ export class GRU extends Recurrent {
     super(runtime, inputSize, hiddenSize, options, 3);
   }
 
-  /** @param x [length, batch, inputSize], or with the batch first. */
-  forward(x: Tensor, { hidden }: RecurrentStates = {}): GRUResult {
-    const { output, states } = this.run(x, { hidden });
-    return { output, hidden: stack(states.map(([state]) => state)) };
+  /** @param x [length, batch, inputSize], or with the batch first; one sequence [length, inputSize], whose state and results have no batch. */
+  forward(x: Tensor, { hidden: before }: RecurrentStates = {}): GRUResult {
+    const { output, states } = this.run(x, { hidden: before });
+    const [hidden] = states as [Tensor];
+    return { output, hidden };
   }
 
   protected override layer(...args: Parameters<typeof gru>): {

@@ -1,11 +1,12 @@
-import { withoutAutocast } from "@halfstep/autocast";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { matmul } from "./matmul.js";
+import { keepWhere } from "./comparison.js";
+import { indexSelect } from "./indexing.js";
 import { avgPool2d } from "./pool.js";
 import { inFloat32 } from "./precision.js";
+import { sum } from "./reduce.js";
 import { unsqueeze } from "./shape.js";
 
 /**
@@ -20,7 +21,7 @@ export const adaptiveAvgPool2d: (
   { x: kinds.tensor, size: kinds.pair },
   (x: Tensor, size: number | readonly [number, number]): Tensor => {
     const sizes = typeof size === "number" ? ([size, size] as const) : size;
-    const [batch, height, width, channels] = x.shape as [number, number, number, number];
+    const [, height, width] = x.shape as [number, number, number, number];
     if (x.rank !== 4 || height < 1 || width < 1 || sizes.some((s) => s < 1))
       throw new ShapeError(
         `adaptiveAvgPool2d: an input [batch, height, width, channels] of shape [${x.shape}] has no ${sizes.join("×")} windows`,
@@ -28,17 +29,7 @@ export const adaptiveAvgPool2d: (
     const [rows, columns] = sizes;
     if (height % rows === 0 && width % columns === 0)
       return avgPool2d(x, { window: [height / rows, width / columns] });
-    return inFloat32(x, (pixels) =>
-      withoutAutocast(() => {
-        const lines = pixels.reshape([batch, height, width * channels]);
-        const pooled = matmul(means(x, height, rows), lines).reshape([
-          batch * rows,
-          width,
-          channels,
-        ]);
-        return matmul(means(x, width, columns), pooled).reshape([batch, rows, columns, channels]);
-      }),
-    );
+    return inFloat32(x, (pixels) => means(means(pixels, 1, rows), 2, columns));
   },
 );
 
@@ -52,12 +43,31 @@ export const adaptiveAvgPool1d: (x: Tensor, size: number) => Tensor = checked(
   },
 );
 
-/** The matrix [windows, size] whose product with a column is the mean of each window. */
-function means({ runtime }: Tensor, size: number, windows: number): Tensor {
-  const matrix = new Float32Array(windows * size);
-  for (let w = 0; w < windows; w++) {
-    const [start, end] = [Math.floor((w * size) / windows), Math.ceil(((w + 1) * size) / windows)];
-    matrix.fill(1 / (end - start), w * size + start, w * size + end);
-  }
-  return runtime.tensor(matrix, [windows, size]);
+/**
+ * The mean of each window of an axis: the sum of its places, which are copied in windows of one size. What a shorter window does not have is cut
+ * before it is added, so that infinities and NaN stay in their windows.
+ */
+function means(x: Tensor, axis: 1 | 2, windows: number): Tensor {
+  const { runtime, shape } = x;
+  const size = shape[axis] as number;
+  if (windows === size) return x;
+  const bounds = Array.from({ length: windows }, (_, w): [start: number, end: number] => [
+    Math.floor((w * size) / windows),
+    Math.ceil(((w + 1) * size) / windows),
+  ]);
+  const longest = Math.max(...bounds.map(([start, end]) => end - start));
+  const places = bounds.flatMap(([start]) =>
+    Array.from({ length: longest }, (_, k) => Math.min(start + k, size - 1)),
+  );
+  const isIn = bounds.flatMap(([start, end]) =>
+    Array.from({ length: longest }, (_, k) => Number(start + k < end)),
+  );
+  const behind = shape.slice(axis + 1);
+  const ones = behind.map(() => 1);
+  const mask = runtime.tensor(Uint32Array.from(isIn), [windows, longest, ...ones]);
+  const copied = indexSelect(x, axis, runtime.tensor(Uint32Array.from(places)));
+  const apart = copied.reshape([...shape.slice(0, axis), windows, longest, ...behind]);
+  const sums = sum(keepWhere(apart, mask), axis + 1);
+  const shares = bounds.map(([start, end]) => 1 / (end - start));
+  return sums.mul(runtime.tensor(shares, [windows, ...ones]));
 }

@@ -9,8 +9,9 @@ import { type Composite, composite } from "../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { eq, where } from "./comparison.js";
+import { eq, lt, where } from "./comparison.js";
 import { floating } from "./floating.js";
+import { indexBits } from "./index-bits.js";
 import { broadcastAll } from "./pointwise.js";
 import { axisOf, narrow } from "./windows.js";
 
@@ -26,6 +27,12 @@ const around = (shape: readonly number[], axis: number) => ({
 function indices(op: string, { dtype }: TensorSpec): void {
   if (dtype !== "uint32")
     throw new DTypeError(`${op}: indices are ${dtype}; make them from a Uint32Array`);
+}
+
+/** Indices into a dimension as uint32; negative int32 ones count from its end. */
+function placesFromEnds(op: string, index: Tensor, size: number): Tensor {
+  const counted = index.dtype === "int32" ? where(lt(index, 0), index.add(size), index) : index;
+  return indexBits(op, "indices", counted);
 }
 
 /** Zeros of a shape, made where they are needed. */
@@ -65,8 +72,8 @@ export const gatherOp: Op<number> = defineOp<number>({
 });
 
 /**
- * result[…, k, …] = x[…, index[…, k, …], …] along an axis, with a uint32 index for each element of the result. In other axes the
- * index may be shorter than x. An index out of range gives NaN.
+ * result[…, k, …] = x[…, index[…, k, …], …] along an axis, with an index (uint32 or int32) for each element of the result. In other
+ * axes the index may be shorter than x. An index out of range, or below 0, gives NaN.
  */
 export const gather: (x: Tensor, axis: number, index: Tensor) => Tensor = checked(
   "gather",
@@ -76,7 +83,7 @@ export const gather: (x: Tensor, axis: number, index: Tensor) => Tensor = checke
     let input = x;
     for (const [other, size] of index.shape.entries())
       if (other !== d && size < (x.shape[other] ?? 0)) input = narrow(input, other, 0, size);
-    return gatherOp.apply([input, index], d);
+    return gatherOp.apply([input, indexBits("gather", "indices", index)], d);
   },
 );
 
@@ -136,7 +143,7 @@ export const scatter: (x: Tensor, axis: number, index: Tensor, source: Tensor) =
   "scatter",
   { x: kinds.tensor, axis: kinds.integer, index: kinds.tensor, source: kinds.tensor },
   (x: Tensor, axis: number, index: Tensor, source: Tensor): Tensor =>
-    assignOp.apply([x, index, source], axisOf("scatter", x, axis)),
+    assignOp.apply([x, indexBits("scatter", "indices", index), source], axisOf("scatter", x, axis)),
 );
 
 /** x with `source` added to the places that a uint32 index of the same shape names along an axis; in one order, without atomics. */
@@ -145,7 +152,10 @@ export const scatterAdd: (x: Tensor, axis: number, index: Tensor, source: Tensor
     "scatterAdd",
     { x: kinds.tensor, axis: kinds.integer, index: kinds.tensor, source: kinds.tensor },
     (x: Tensor, axis: number, index: Tensor, source: Tensor): Tensor =>
-      addOp.apply([x, index, source], axisOf("scatterAdd", x, axis)),
+      addOp.apply(
+        [x, indexBits("scatterAdd", "indices", index), source],
+        axisOf("scatterAdd", x, axis),
+      ),
   );
 
 export const selectOp: Op<number> = defineOp<number>({
@@ -235,12 +245,12 @@ const putRows: Op<null> = defineOp<null>({
   },
 });
 
-/** The places along an axis that a uint32 index [places] names, in its order. An index out of range gives NaN. */
+/** The places along an axis that an index [places] (uint32 or int32) names, in its order. An index out of range, or below 0, gives NaN. */
 export const indexSelect: (x: Tensor, axis: number, index: Tensor) => Tensor = checked(
   "indexSelect",
   { x: kinds.tensor, axis: kinds.integer, index: kinds.tensor },
   (x: Tensor, axis: number, index: Tensor): Tensor =>
-    selectOp.apply([x, index], axisOf("indexSelect", x, axis)),
+    selectOp.apply([x, indexBits("indexSelect", "indices", index)], axisOf("indexSelect", x, axis)),
 );
 
 /** Options of {@link indexPut}. */
@@ -250,8 +260,8 @@ export interface IndexPutOptions {
 }
 
 /**
- * x with the rows that a uint32 index [places] names replaced by those of `values` [places, …], or added to; for equal places the
- * last wins. Several indices of one shape name a place in as many dimensions.
+ * x with the rows that an index [...places] names replaced by those of `values` [...places, …], which broadcast, or added to; for equal places
+ * the last wins. Several indices, which broadcast, name a place in as many dimensions. Of int32 indices negative ones count from the end.
  */
 export const indexPut: Composite<
   (
@@ -277,17 +287,18 @@ export const indexPut: Composite<
     values: Tensor,
     { accumulate = false }: IndexPutOptions = {},
   ): Tensor => {
-    if (!isTensor(given)) {
-      const dimensions = x.shape.slice(0, given.length);
-      const flat = x.reshape([product(dimensions), ...x.shape.slice(given.length)]);
-      return indexPut(flat, flatIndex(given, dimensions), values, { accumulate }).reshape(x.shape);
-    }
-    const index = given;
-    const rows = [index.size, ...x.shape.slice(1)];
-    const all = values.shape.join() === rows.join() ? values : values.expand(rows);
-    if (accumulate)
-      return x.add(addRows.apply([all, index], { axis: 0, size: x.shape[0] as number }));
-    return putRows.apply([x, all, index], null);
+    const list = isTensor(given) ? [given] : given;
+    const dimensions = x.shape.slice(0, list.length);
+    const rest = x.shape.slice(list.length);
+    const [index, places] = flatIndex("indexPut", list, dimensions);
+    const rows = [...places, ...rest];
+    const spread = values.shape.join() === rows.join() ? values : values.expand(rows);
+    const source = spread.reshape([index.size, ...rest]);
+    const flat = x.reshape([product(dimensions), ...rest]);
+    const result = accumulate
+      ? flat.add(addRows.apply([source, index], { axis: 0, size: product(dimensions) }))
+      : putRows.apply([flat, source, index], null);
+    return result.reshape(x.shape);
   },
 );
 
@@ -317,23 +328,29 @@ export const placeIn = (place: Tensor, index: Tensor, dimension: PlaceIn): Tenso
   placeOp.apply([place, index], dimension);
 
 /**
- * The flat place that uint32 indices of one shape, one for each dimension, name together; past the end where one is out of range.
+ * The flat places [places] that indices name together, one for each dimension, and the shape to which they broadcast. A place is past the end
+ * where an index is out of range; negative ones count from the end of their dimension.
  */
-function flatIndex(indices: readonly Tensor[], dimensions: readonly number[]): Tensor {
-  const [first, ...others] = indices;
-  if (!first || indices.length !== dimensions.length)
+export function flatIndex(
+  op: string,
+  indices: readonly Tensor[],
+  dimensions: readonly number[],
+): [places: Tensor, shape: readonly number[]] {
+  if (indices.length !== dimensions.length || indices.length === 0)
     throw new ShapeError(
-      `indexPut: ${indices.length} indices do not fit the dimensions [${dimensions}]`,
+      `${op}: ${indices.length} indices do not fit the dimensions [${dimensions}]`,
     );
-  const odd = indices.find(({ shape }) => shape.join() !== first.shape.join());
-  if (odd)
-    throw new ShapeError(`indexPut: indices [${first.shape}] and [${odd.shape}] need one shape`);
+  const shape = broadcastAll(op, indices);
   return noGrad(() => {
+    const [first, ...others] = indices.map((index, d) => {
+      const places = placesFromEnds(op, index, dimensions[d] as number);
+      return places.shape.join() === shape.join() ? places : places.expand(shape);
+    }) as [Tensor, ...Tensor[]];
     const place = others.reduce((before, index, d) => {
       const places = product(dimensions.slice(0, d + 1));
       return placeIn(before, index, { places, size: dimensions[d + 1] as number });
     }, first);
-    return place.reshape([first.size]);
+    return [place.reshape([product(shape)]), shape];
   });
 }
 
@@ -343,7 +360,7 @@ export interface EmbeddingOptions {
   readonly paddingIndex?: number;
 }
 
-/** Rows of `weight` [words, features] by uint32 indices of any shape, as [...indices, features]. An index out of range gives NaN. */
+/** Rows of `weight` [words, features] by indices (uint32 or int32) of any shape, as [...indices, features]. One out of range gives NaN. */
 export const embedding: (index: Tensor, weight: Tensor, options?: EmbeddingOptions) => Tensor =
   checked(
     "embedding",
@@ -360,7 +377,7 @@ export const embedding: (index: Tensor, weight: Tensor, options?: EmbeddingOptio
         throw new ShapeError(
           `embedding: paddingIndex ${paddingIndex} is none of the ${words} words`,
         );
-      const flat = index.reshape([index.size]);
+      const flat = indexBits("embedding", "indices", index, [index.size]);
       const rows = indexSelect(weight, 0, flat);
       const result = paddingIndex === undefined ? rows : cutRows(rows, eq(flat, paddingIndex));
       return result.reshape([...index.shape, features]);
@@ -373,13 +390,13 @@ function cutRows(rows: Tensor, mask: Tensor): Tensor {
   return where(column, rows.detach(), rows);
 }
 
-/** 1 in the class that each uint32 label names, 0 in the others, as float32 [...labels, classes]. */
+/** 1 in the class that each label (uint32 or int32) names, 0 in the others, as float32 [...labels, classes]. */
 export const oneHot: (labels: Tensor, classes: number) => Tensor = checked(
   "oneHot",
   { labels: kinds.tensor, classes: kinds.integer },
   (labels: Tensor, classes: number): Tensor => {
-    indices("oneHot", labels);
+    const known = indexBits("oneHot", "labels", labels, [...labels.shape, 1]);
     const names = labels.runtime.tensor(Uint32Array.from({ length: classes }, (_, c) => c));
-    return castTo(eq(labels.reshape([...labels.shape, 1]), names), "float32");
+    return castTo(eq(known, names), "float32");
   },
 );

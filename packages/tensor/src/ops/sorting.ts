@@ -42,6 +42,7 @@ export const argsort: (x: Tensor, options?: SortOptions) => Tensor = checked(
   parameters,
   (x: Tensor, { axis = -1, descending = false }: SortOptions = {}): Tensor => {
     const size = x.shape[axisOf("argsort", x, axis)] as number;
+    if (size === 0) return x.runtime.tensor(new Uint32Array(0), x.shape);
     return noGrad(() => topK(x, size, { axis, largest: descending }).indices);
   },
 );

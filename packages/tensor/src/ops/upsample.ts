@@ -15,6 +15,8 @@ export interface Resample {
   /** Sizes of the axis before and after. */
   readonly size: number;
   readonly newSize: number;
+  /** New places for an old one as a fraction, where it is another than that of the sizes. */
+  readonly ratio?: readonly [number, number] | undefined;
 }
 
 const linesOf = (shape: readonly number[], { axis, ...rest }: Resample) => ({
@@ -66,7 +68,10 @@ type Sizes = readonly [number] | readonly [number, number] | readonly [number, n
 interface Resized<S extends Sizes> {
   /** Sizes of the result, outermost first; or `scale`. */
   readonly size?: S;
-  /** All sizes times this, rounded down. */
+  /**
+   * All sizes times this, rounded down. Where that is no whole number, the places are those of this scale, not of the rounded sizes, as in
+   * torch.
+   */
   readonly scale?: number;
 }
 
@@ -112,14 +117,40 @@ function resampleImage(
   const sizes = size ?? before.map((length) => Math.floor(length * scale));
   if (sizes.length !== rank || !sizes.every((length) => Number.isInteger(length) && length > 0))
     throw new ShapeError(`${op}: [${sizes}] is no ${layouts[rank - 1]} of a result`);
-  const axes = sizes.map((newSize, d) => ({ axis: d + 1, size: before[d] as number, newSize }));
+  const axes = sizes.map((newSize, d) => {
+    const length = before[d] as number;
+    const isRounded = !size && newSize !== length * scale;
+    return { axis: d + 1, size: length, newSize, ratio: isRounded ? fractionOf(scale) : undefined };
+  });
   // Axes that become shorter come first: the others then have fewer elements.
   axes.sort((a, b) => a.newSize / a.size - b.newSize / b.size);
   return axes.reduce(
     (image, axis) =>
-      axis.size === axis.newSize ? image : resample.apply([image], { ...axis, mode }),
+      axis.size === axis.newSize && !axis.ratio
+        ? image
+        : resample.apply([image], { ...axis, mode }),
     x,
   );
+}
+
+/** Larger denominators would be more exact than a float32, and kernels multiply them by places in 32 bits. */
+const largestDenominator = 4096;
+
+/** A positive number as a fraction of whole numbers, the last of its continued fraction that float32 tells from others. */
+function fractionOf(scale: number): [numerator: number, denominator: number] {
+  if (scale < 1) return fractionOf(1 / scale).reverse() as [number, number];
+  let [before, last]: [[number, number], [number, number]] = [
+    [1, 0],
+    [Math.floor(scale), 1],
+  ];
+  for (let rest = scale % 1; rest > 2 ** -23; ) {
+    const whole = Math.floor(1 / rest);
+    const next: [number, number] = [whole * last[0] + before[0], whole * last[1] + before[1]];
+    if (next[1] > largestDenominator) break;
+    [before, last] = [last, next];
+    rest = 1 / rest - whole;
+  }
+  return last;
 }
 
 const resizing = (more: kinds.ParameterKinds): kinds.ParameterKinds => ({

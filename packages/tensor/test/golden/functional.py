@@ -41,6 +41,9 @@ case("lerp far", [v, numbers([4], 4)], lambda a, b: torch.lerp(a, b, 0.75))
 case("lerp by a tensor", [v, numbers([4], 4), numbers([4], 5)], torch.lerp)
 case("index", [x], lambda x: x[-1, 1:4:2, None, :])
 case("index by places", [x], lambda x: x[:, torch.tensor([4, 0, 4])])
+case("index by two", [x], lambda x: x[torch.tensor([[2], [-3]]), torch.tensor([4, -1, 0])])
+case("index by two apart", [x], lambda x: x[torch.tensor([2, 0]), 1:3, torch.tensor([-1, 0])])
+case("index, the rest", [x], lambda x: x[..., 1])
 case("sort", [x], lambda x: x.sort(dim=1, stable=True).values)
 case("argsort", [x], lambda x: x.sort(dim=1, stable=True).indices)
 case("argsort, descending", [x], lambda x: x.sort(dim=0, stable=True, descending=True).indices)
@@ -80,6 +83,10 @@ case("avgPool1d", [sequence], on_sequences(lambda x: F.avg_pool1d(x, 2)))
 case("instanceNorm", [image, numbers([4], 9), numbers([4], 10)], lambda x, w, b: on_images(lambda y: F.instance_norm(y, weight=w, bias=b))(x))
 case("pixelShuffle", [image], on_images(lambda x: F.pixel_shuffle(x, 2)))
 case("pixelUnshuffle", [numbers([2, 4, 6, 3], 11)], on_images(lambda x: F.pixel_unshuffle(x, 2)))
+
+for mode in ["bilinear", "bicubic", "nearest-exact"]:
+    case(f"upsample by 1.5, {mode}", [image], on_images(lambda x: F.interpolate(x, scale_factor=1.5, mode=mode)))
+case("upsample by 0.6", [sequence], on_sequences(lambda x: F.interpolate(x, scale_factor=0.6, mode="linear")))
 
 
 def convolved(x, weight, bias, **options):

@@ -34,6 +34,12 @@ export const furtherCases: FamilyCases = {
     on("by places", [[3, 4]], ([x], runtime) =>
       ops.index(x as Tensor, ["all", runtime.tensor(Uint32Array.of(3, 0, 3))]).square(),
     ),
+    on("by two", [[2, 3, 2]], ([x], runtime) => {
+      const [rows, columns] = [Int32Array.of(1, -2), Int32Array.of(-1, -1)];
+      return ops
+        .index(x as Tensor, [runtime.tensor(rows), "all", runtime.tensor(columns)])
+        .square();
+    }),
   ),
   outer: checked(on("two vectors", [[3], [2]], ([a, b]) => ops.outer(a as Tensor, b as Tensor))),
   lerp: checked(

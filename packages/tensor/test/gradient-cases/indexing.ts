@@ -195,6 +195,7 @@ export const indexingCases: FamilyCases = {
     ),
   ),
   upsampleBilinear2d: checked(
+    of("by 1.7", (x) => ops.upsampleBilinear2d(x, { scale: 1.7 }), [1, 2, 3, 1]),
     of("twice", (x) => ops.upsampleBilinear2d(x, { scale: 2 }), [1, 2, 3, 2]),
     of(
       "corners",

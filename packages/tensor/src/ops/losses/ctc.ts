@@ -7,6 +7,7 @@ import { NoSecondDerivativeError, ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { clamp } from "../activations.js";
 import { ge, keepWhere, logicalNot, maskedFill } from "../comparison.js";
+import { indexBits } from "../index-bits.js";
 import type { ReductionOptions } from "./reduction.js";
 
 /** Options of {@link ctcLoss}. */
@@ -95,8 +96,8 @@ const gradientOp: Op<Attributes> = defineOp<Attributes>({
 const impossible = 1e29;
 
 /**
- * The connectionist temporal classification loss of log-probabilities [length, batch, classes] against uint32 targets [batch, labels], in
- * float32, as torch.nn.functional.ctc_loss. Lengths are uint32 [batch]. The mean divides each loss by its number of labels first.
+ * The connectionist temporal classification loss of log-probabilities [length, batch, classes] against targets [batch, labels], in
+ * float32, as torch.nn.functional.ctc_loss. Lengths are [batch]; all three are uint32 or int32. The mean divides each loss by its number of labels first.
  *
  * The gradient is that by the log-probabilities. torch adds their exponentials to it, which makes no difference below a log-softmax.
  */
@@ -132,15 +133,17 @@ export const ctcLoss: Composite<
     { blank = 0, reduction = "mean", zeroInfinity = false }: CtcOptions = {},
   ): Tensor => {
     const [length, batch, classes] = logProbs.shape as [number, number, number];
-    const integers = [targets, inputLengths, targetLengths];
+    const integers = [targets, inputLengths, targetLengths].map((x) =>
+      indexBits("ctcLoss", "labels", x),
+    );
     const fits =
       logProbs.rank === 3 &&
       targets.rank === 2 &&
-      integers.every((x) => x.dtype === "uint32" && x.shape[0] === batch) &&
+      integers.every((x) => x.shape[0] === batch) &&
       [inputLengths, targetLengths].every((x) => x.rank === 1);
     if (!fits || length < 1 || !(blank >= 0 && blank < classes))
       throw new ShapeError(
-        `ctcLoss: log-probabilities [length, batch, classes] of shape [${logProbs.shape}] with blank ${blank} need uint32 targets [batch, labels] and lengths [batch], not [${targets.shape}], [${inputLengths.shape}] and [${targetLengths.shape}]`,
+        `ctcLoss: log-probabilities [length, batch, classes] of shape [${logProbs.shape}] with blank ${blank} need targets [batch, labels] and lengths [batch], not [${targets.shape}], [${inputLengths.shape}] and [${targetLengths.shape}]`,
       );
     const operands = [castTo(logProbs, "float32"), ...integers];
     const losses = lossOp.apply(operands, { blank });

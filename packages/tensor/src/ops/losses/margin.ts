@@ -7,16 +7,10 @@ import { clamp } from "../activations.js";
 import { eq, keepWhere } from "../comparison.js";
 import { pairwiseDistance } from "../distances.js";
 import { minimum } from "../elementwise.js";
+import { indexBits } from "../index-bits.js";
 import type { MarginOptions } from "./binary.js";
 import { requireSameShape } from "./element-loss.js";
-import {
-  labelBits,
-  labelCounts,
-  labelIndicator,
-  labelWeights,
-  negativeScores,
-  rowsOf,
-} from "./nll.js";
+import { labelCounts, labelIndicator, labelWeights, negativeScores, rowsOf } from "./nll.js";
 import { reduced } from "./reduction.js";
 
 const float = (x: Tensor): Tensor => castTo(x, "float32");
@@ -191,7 +185,7 @@ export const multilabelMarginLoss: Composite<
     requireSameShape("multilabelMarginLoss", { scores, labels });
     const classes = scores.shape.at(-1) ?? 1;
     const x = float(scores).reshape([-1, classes]);
-    const counts = labelCounts(labelBits("multilabelMarginLoss", labels, x.shape));
+    const counts = labelCounts(indexBits("multilabelMarginLoss", "labels", labels, x.shape));
     const rows = x.shape[0] as number;
     const column = (v: Tensor): Tensor => v.reshape([rows, classes, 1]);
     const row = (v: Tensor): Tensor => v.reshape([rows, 1, classes]);

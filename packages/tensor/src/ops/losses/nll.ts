@@ -1,5 +1,4 @@
 import { DTypeError } from "@halfstep/autocast";
-import { isInteger } from "@halfstep/formats/dtypes";
 import * as kernels from "@halfstep/kernels";
 import * as kinds from "../../arguments/kinds.js";
 import { castTo } from "../../dispatch/cast.js";
@@ -7,6 +6,7 @@ import { type Composite, composite } from "../../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch/op.js";
 import { ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
+import { indexBits } from "../index-bits.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
 /** Options of losses of classes. */
@@ -47,24 +47,10 @@ export function rowsOf(
   const rows = labels.size;
   return {
     scores: scores.rank === 2 ? scores : scores.reshape([rows, classes]),
-    labels: labelBits(name, labels, [rows]),
+    labels: indexBits(name, "labels", labels, [rows]),
     rows,
     classes,
   };
-}
-
-/**
- * Labels as the kernels of losses take them: uint32. Int32 labels keep their bits, so that a negative label is not a class.
- * @throws DTypeError for floats
- */
-export function labelBits(name: string, labels: Tensor, shape: readonly number[]): Tensor {
-  const { dtype, runtime } = labels;
-  if (!isInteger(dtype))
-    throw new DTypeError(
-      `${name}: labels are ${dtype}; make them from a Uint32Array, or from an Int32Array where some are negative`,
-    );
-  const isThere = dtype === "uint32" && shape.join() === labels.shape.join();
-  return isThere ? labels : runtime.recorder.viewOf(labels, shape, "uint32");
 }
 
 interface Attributes {
