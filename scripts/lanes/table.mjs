@@ -150,3 +150,18 @@ export const fullBrowserLanes = [
     differing: [],
   },
 ];
+
+/** For half an hour, or HALFSTEP_LEAK_MINUTES. @type {Lane[]} */
+export const leakLanes = [
+  {
+    name: "leaks",
+    what: "memory of a page that trains for long",
+    driver: chromiumOnSwiftShader,
+    env: { HALFSTEP_BROWSER_LANE: "swiftshader" },
+    tests: {
+      "packages/trainer": { browser: ["leaks"] },
+      "apps/playground": { browser: ["leaks"] },
+    },
+    differing: [],
+  },
+];

@@ -70,3 +70,59 @@ export declare const openPage: (
 export declare const bundlePage: (
   entries: readonly string[],
 ) => Promise<Record<string, Uint8Array>>;
+
+/** A task of a main thread. */
+export interface PageTask {
+  /** How long it lasted. */
+  readonly milliseconds: number;
+  /** How long it had a processor: less where others use the machine. */
+  readonly computed: number;
+}
+
+/** The tasks of a page's main thread while something is done. */
+export declare const tracePageTasks: (
+  page: Page,
+  use: () => Promise<void>,
+) => Promise<readonly PageTask[]>;
+
+/** Flags of Chromium that {@link memoryOf} needs. */
+export declare const memoryFlags: readonly string[];
+
+/** Bytes by who holds them. */
+export type HeldMemory = Readonly<Record<string, number>>;
+
+/** What a page, its workers and the process that computes hold after garbage was collected. The page must be isolated from other origins. */
+export declare const memoryOf: (
+  browser: Pick<OpenBrowser, "gpuProcess">,
+  page: Page,
+) => Promise<HeldMemory>;
+
+/** What is held for good. */
+export interface MemoryGrowth {
+  /** The least of the second third of the samples. */
+  readonly held: number;
+  /** How much more the least of the last third is. */
+  readonly grown: number;
+  /** Whether that is more than 1 %, and more than 64 KiB. */
+  readonly isLeak: boolean;
+}
+
+/**
+ * How what is held grew. The first third of the samples is left out, because caches fill there. The least of each other third is taken,
+ * because logs of fixed length and garbage come and go.
+ */
+export declare const growthOf: (samples: readonly number[]) => MemoryGrowth;
+
+/** A growth for people, such as `3,510 KiB, and later 2 KiB more`. */
+export declare const growthText: (growth: MemoryGrowth) => string;
+
+export interface WatchMemoryOptions {
+  readonly minutes: number;
+  /** Lets something run for some seconds, and says what is held then. */
+  readonly sample: () => Promise<HeldMemory>;
+}
+
+/** How what is held grows while something runs, by who holds it. */
+export declare const watchMemory: (
+  options: WatchMemoryOptions,
+) => Promise<Readonly<Record<string, MemoryGrowth>>>;

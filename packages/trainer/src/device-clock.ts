@@ -1,4 +1,5 @@
 import { type Device, paced } from "@halfstep/device";
+import { EvenSamples } from "./even-samples.js";
 
 /** Flags of `GPUBufferUsage` and `GPUMapMode`, which are globals in browsers only. */
 const usage = { mapRead: 0x1, copySource: 0x4, copyTarget: 0x8, queryResolve: 0x200 } as const;
@@ -7,7 +8,7 @@ const mapModeRead = 0x1;
 /** Times submitted work on the GPU's own clock, without waiting for it. */
 export class DeviceClock {
   readonly #device: Device;
-  readonly #samples: number[] = [];
+  readonly #samples = new EvenSamples<number>();
   readonly #pending: Set<Promise<void>> = new Set();
 
   /** Undefined where the device has no timestamps. */
@@ -38,7 +39,7 @@ export class DeviceClock {
   /** The median of the samples, in milliseconds; undefined where there is none. Call it when the device has finished. */
   async median(): Promise<number | undefined> {
     await Promise.all(this.#pending);
-    const sorted = [...this.#samples].sort((a, b) => a - b);
+    const sorted = [...this.#samples.kept].sort((a, b) => a - b);
     return sorted[Math.floor(sorted.length / 2)];
   }
 
@@ -55,7 +56,7 @@ export class DeviceClock {
       await this.#device.submitted();
       await paced(staging.mapAsync(mapModeRead));
       const [begin = 0n, end = 0n] = new BigUint64Array(staging.getMappedRange().slice(0));
-      this.#samples.push(Number(end - begin) / 1e6);
+      this.#samples.add(Number(end - begin) / 1e6);
     } finally {
       querySet.destroy();
       resolved.destroy();

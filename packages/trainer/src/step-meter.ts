@@ -1,5 +1,6 @@
 import type { CompileProgress, CounterValues, Device } from "@halfstep/device";
 import type { PlanStatistics } from "@halfstep/tensor";
+import { EvenSamples } from "./even-samples.js";
 import { reportInterval } from "./reporter.js";
 import type { StepCounters } from "./summary.js";
 import { TrainingClock } from "./training-clock.js";
@@ -7,8 +8,8 @@ import { TrainingClock } from "./training-clock.js";
 /** Counts and times steps in steady state, after the first ones have compiled programs and allocated memory. */
 export class StepMeter {
   readonly #device: Device | undefined;
-  readonly #samples: CounterValues[] = [];
-  readonly #windows: number[] = [];
+  readonly #samples = new EvenSamples<CounterValues>();
+  readonly #windows = new EvenSamples<number>();
   readonly #now: () => number;
   readonly #clock: TrainingClock;
   #windowStart: number | undefined;
@@ -34,11 +35,11 @@ export class StepMeter {
     const place = step % reportInterval;
     // Between reports no read of the reporter is in flight, so the counters belong to the step.
     if (this.#latest && step > reportInterval && place === reportInterval / 2)
-      this.#samples.push(this.#latest);
+      this.#samples.add(this.#latest);
     if (place !== 0) return;
     const now = this.#now();
     if (this.#windowStart !== undefined)
-      this.#windows.push((now - this.#windowStart) / reportInterval);
+      this.#windows.add((now - this.#windowStart) / reportInterval);
     this.#windowStart = now;
   }
 
@@ -55,12 +56,14 @@ export class StepMeter {
 
   /** Call it when the device has finished the last step. */
   medianMilliseconds(): number {
-    if (this.#windows.length > 0) return median(this.#windows);
+    const { kept } = this.#windows;
+    if (kept.length > 0) return median(kept);
     return this.#steps === 0 ? 0 : (1000 * this.#clock.seconds) / this.#steps;
   }
 
   counters({ casts, launches }: Pick<PlanStatistics, "casts" | "launches">): StepCounters {
-    const samples = this.#samples.length === 0 && this.#latest ? [this.#latest] : this.#samples;
+    const { kept } = this.#samples;
+    const samples = kept.length === 0 && this.#latest ? [this.#latest] : kept;
     const of = (name: keyof CounterValues): number => median(samples.map((s) => s[name]));
     return {
       hostWaits: of("hostWaits"),

@@ -64,11 +64,11 @@ export function LineChart({ title, x, y, series, target, height = 280 }: LineCha
           </g>
         ))}
         {across.ticks.map((tick) => (
-          <text key={tick} class="tick" x={across(tick)} y={height - 14} text-anchor="middle">
+          <text key={tick} class="tick" x={across(tick)} y={height - 17} text-anchor="middle">
             {tick.toLocaleString("en-US")}
           </text>
         ))}
-        <text class="axis" x={width - right} y={height - 1} text-anchor="end">
+        <text class="axis" x={width - right} y={height - 3} text-anchor="end">
           {x.label}
         </text>
         {target && (

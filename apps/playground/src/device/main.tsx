@@ -50,7 +50,6 @@ function DevicePage(): VNode {
       </section>
       {report && <Abilities report={report} />}
       {report && <Measurements report={report} />}
-      {report && report.measurements.length > 0 && <Programs report={report} />}
       {report && isDone && <Copy report={report} />}
     </Shell>
   );
@@ -74,7 +73,7 @@ function statusOf(
 ): string {
   if (failure !== undefined) return "";
   if (report === undefined) return "Looking for a GPU…";
-  if (isDone) return "Done.";
+  if (isDone) return "Done. The report at the end of the page can be copied into an issue.";
   return `Training ${report.measurements.length + 1} of ${measuredSetups.length}…`;
 }
 
@@ -126,6 +125,7 @@ function Measurements({ report }: { report: DeviceReport }): VNode {
           </div>
         ))}
       </dl>
+      {report.measurements.length > 0 && <Programs report={report} />}
     </section>
   );
 }

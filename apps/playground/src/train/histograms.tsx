@@ -14,6 +14,12 @@ interface HistogramsProps {
 /** The axis, in powers of two. */
 const low = -48;
 const high = 24;
+/** Magnitudes below are 0 in float16, and from the second on infinite. */
+const leastOfFloat16 = -25;
+const mostOfFloat16 = 16;
+
+/** Where a power of two lies on the axis. */
+const shareText = (power: number): string => `${(100 * (power - low)) / (high - low)}%`;
 
 /** Gradients of each layer by powers of two, in each lane. */
 export function Histograms({ config, training }: HistogramsProps): VNode {
@@ -21,9 +27,9 @@ export function Histograms({ config, training }: HistogramsProps): VNode {
     <section class="toy" aria-labelledby="histograms">
       <h2 id="histograms">Gradients, layer by layer</h2>
       <p>
-        Each row is a tensor of weights, each column a power of two: the darker, the more gradients
-        lie there, times the loss scale. Left of the dashed line float16 has only zeros; right of
-        the solid one everything is infinite.
+        A gradient says how a weight should change. Each row is a tensor of weights, each column a
+        power of two: the darker, the more gradients are of that size, times the loss scale. Left of
+        the dashed line float16 has only zeros; right of the solid one everything is infinite.
       </p>
       <div class="heat-maps">
         {config.setups.map((id) => {
@@ -78,9 +84,28 @@ function HeatMap({ setup, layers }: HeatMapProps): VNode {
               ))}
             </g>
           ))}
-          <line class="least" x1={-25 - low} x2={-25 - low} y1={0} y2={shown.length} />
-          <line class="most" x1={16 - low} x2={16 - low} y1={0} y2={shown.length} />
+          <line
+            class="least"
+            x1={leastOfFloat16 - low}
+            x2={leastOfFloat16 - low}
+            y1={0}
+            y2={shown.length}
+          />
+          <line
+            class="most"
+            x1={mostOfFloat16 - low}
+            x2={mostOfFloat16 - low}
+            y1={0}
+            y2={shown.length}
+          />
         </svg>
+      )}
+      {count > 0 && (
+        <p class="scale" aria-hidden="true">
+          <span style={{ left: shareText(low) }}>{powerText(low)}</span>
+          <span style={{ left: shareText(leastOfFloat16) }}>0 in float16</span>
+          <span style={{ left: shareText(mostOfFloat16) }}>infinite</span>
+        </p>
       )}
       {count > 0 && (
         <DataTable summary="as a table" label={`Gradients of ${setup.label}`}>

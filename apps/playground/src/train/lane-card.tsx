@@ -26,6 +26,7 @@ export function LaneCard({ setup, task, seed, lane }: LaneCardProps): VNode {
         </svg>
         {setup.label}
       </h2>
+      <p class="about">{setup.about}</p>
       {task === "moons" && <Surface seed={seed} label={setup.label} />}
       {task === "text" && (
         <p class="written">{lane?.text.trimStart() || "It writes as soon as it trains."}</p>
@@ -93,8 +94,8 @@ function Figure({ name, value, isBad = false }: FigureProps): VNode {
 
 /** The plane with the points of two moons over the canvas that the worker draws. */
 function Surface({ seed, label }: { seed: number; label: string }): VNode {
-  const { points, labels } = useMemo(() => twoMoons(seed), [seed]);
-  const { left, right, top, bottom } = plane;
+  // The points are many, and the same in every report of the worker.
+  const points = useMemo(() => <Points seed={seed} />, [seed]);
   return (
     <div
       class="plane"
@@ -102,16 +103,24 @@ function Surface({ seed, label }: { seed: number; label: string }): VNode {
       aria-label={`What ${label} holds for the two moons: a curve between circles and squares`}
     >
       <canvas class="surface" width={gridSize} height={gridSize} />
-      <svg viewBox={`${left} ${-top} ${right - left} ${top - bottom}`} aria-hidden="true">
-        {Array.from(labels, (kind, i) => {
-          const [x, y] = [points[2 * i] as number, -(points[2 * i + 1] as number)];
-          return kind === 0 ? (
-            <circle key={i} class="first" cx={x} cy={y} r={0.035} />
-          ) : (
-            <rect key={i} class="second" x={x - 0.032} y={y - 0.032} width={0.064} height={0.064} />
-          );
-        })}
-      </svg>
+      {points}
     </div>
+  );
+}
+
+function Points({ seed }: { seed: number }): VNode {
+  const { points, labels } = twoMoons(seed);
+  const { left, right, top, bottom } = plane;
+  return (
+    <svg viewBox={`${left} ${-top} ${right - left} ${top - bottom}`} aria-hidden="true">
+      {Array.from(labels, (kind, i) => {
+        const [x, y] = [points[2 * i] as number, -(points[2 * i + 1] as number)];
+        return kind === 0 ? (
+          <circle key={i} class="first" cx={x} cy={y} r={0.035} />
+        ) : (
+          <rect key={i} class="second" x={x - 0.032} y={y - 0.032} width={0.064} height={0.064} />
+        );
+      })}
+    </svg>
   );
 }

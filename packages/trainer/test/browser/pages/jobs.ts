@@ -23,15 +23,15 @@ export const jobs = {
   },
   contractFailures: (kind: StoreKind): Promise<readonly string[]> => contractFailures(kind),
   steadySteps: (): Promise<Steady> => steadySteps(),
-  /** Trains from the newest checkpoint; how far it is, is in `trained.step`. */
+  /** Trains from the newest checkpoint. How far it is, and what its device holds, is in `trained`. */
   trainSaved: (kind: StoreKind, run: string, maxSteps: number): Promise<Ended> =>
-    trainSaved(kind, run, maxSteps, (step) => {
-      trained.step = step;
+    trainSaved(kind, run, maxSteps, (step, { live, pooled }) => {
+      Object.assign(trained, { step, live, pooled });
     }),
 };
 
-/** For tests that interrupt training. */
-const trained = { step: 0 };
+/** For tests that interrupt training, or watch it. */
+const trained = { step: 0, live: 0, pooled: 0 };
 Object.assign(globalThis, { trained });
 
 export type Jobs = typeof jobs;

@@ -19,10 +19,4 @@ const inWorker = (name: string, given: readonly unknown[]): Promise<unknown> =>
 const inPage = async (name: string, given: readonly unknown[]): Promise<unknown> =>
   (jobs[name as keyof typeof jobs] as (...given: readonly unknown[]) => unknown)(...given);
 
-/** Milliseconds of tasks of the main thread that took more than 50. */
-const longTasks: number[] = [];
-new PerformanceObserver((list) => {
-  for (const { duration } of list.getEntries()) longTasks.push(duration);
-}).observe({ type: "longtask" });
-
-Object.assign(globalThis, { inPage, inWorker, longTasks });
+Object.assign(globalThis, { inPage, inWorker });

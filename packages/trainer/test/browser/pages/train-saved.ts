@@ -1,4 +1,4 @@
-import { type Device, NoAdapterError, requestDevice } from "@halfstep/device";
+import { type Device, type MemoryAccount, NoAdapterError, requestDevice } from "@halfstep/device";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { Mlp } from "@halfstep/models";
 import { AdamW } from "@halfstep/optim";
@@ -35,12 +35,12 @@ async function nextDevice(): Promise<Device> {
     }
 }
 
-/** Trains an MLP in float16 for so many steps, from the newest checkpoint of the run if there is one. Step counts come to `onStep`. */
+/** Trains an MLP in float16 for so many steps, from the newest checkpoint of the run if there is one. After each step `onStep` is called. */
 export async function trainSaved(
   kind: StoreKind,
   run: string,
   maxSteps: number,
-  onStep: (step: number) => void,
+  onStep: (step: number, memory: MemoryAccount) => void,
 ): Promise<Ended> {
   const device = await nextDevice();
   const runtime = gpuRuntime(device);
@@ -62,7 +62,7 @@ export async function trainSaved(
         ...{ store: storeOf(kind, run), parts: { model, optimizer } },
         ...{ every: { steps: 50 }, resume: "auto" },
       },
-      hooks: { count: { afterStep: ({ step }) => onStep(step) } },
+      hooks: { count: { afterStep: ({ step }) => onStep(step, device.memory) } },
     });
     return { resumedAt, sha256: await parameterSha256(model.namedParameters()) };
   } catch (error) {
