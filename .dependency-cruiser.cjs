@@ -31,10 +31,12 @@ const rooms = {
   ops: ["record", "arguments", "autograd", "dispatch"],
   backward: ["record", "arguments", "autograd", "dispatch", "ops"],
   tensor: ["record", "plan", "run", "arguments", "autograd", "dispatch", "ops", "backward"],
-  contract: ["record", "plan", "run", "ops", "tensor"],
+  contract: ["record", "plan", "run", "ops", "backward", "tensor"],
 };
 // A tensor has its ops as methods, and ops take tensors: what methods are made of knows tensors and runtimes by their types.
 const madeOfMethods = ["arguments", "autograd", "dispatch", "ops", "backward"];
+// Ops and backward passes bring the passes that transform their launches: a program bundles the passes of what it calls.
+const bringers = ["ops", "backward"];
 const tensorRoom = "^packages/tensor/src/tensor/(tensor|runtime)\\.ts$";
 // Entries that one package or none is meant for, and the files besides that import them, each with a reason.
 const innerEntries = [
@@ -75,6 +77,7 @@ const roomRules = Object.entries(rooms).map(([room, known]) => ({
       `^packages/tensor/src/(${[room, ...known].join("|")})/`,
       beneathRooms,
       ...(madeOfMethods.includes(room) ? [tensorRoom] : []),
+      ...(bringers.includes(room) ? ["^packages/tensor/src/plan/passes/"] : []),
     ],
   },
 }));

@@ -3,7 +3,7 @@ export * as kinds from "./arguments/kinds.js";
 export { checkpoint } from "./autograd/checkpoint.js";
 export { isGradEnabled, noGrad } from "./autograd/grad-mode.js";
 export type { BackwardContext } from "./autograd/grad-node.js";
-export { type BackwardOptions, grad } from "./backward/backward.js";
+export { type BackwardOptions, backward, grad } from "./backward/backward.js";
 export { castTo } from "./dispatch/cast.js";
 export { castAll } from "./dispatch/cast-all.js";
 export { type Composite, type CompositeDefinition, composite } from "./dispatch/composite.js";

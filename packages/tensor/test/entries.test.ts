@@ -5,14 +5,21 @@ import { FurtherMethods } from "../src/tensor/further-methods.js";
 vi.resetModules();
 afterAll(() => vi.resetModules());
 
-test("the first entry adds methods to the tensors of functions alone", async () => {
-  const { cpuRuntime, softmax } = await import("../src/functional.js");
-  const x = cpuRuntime().tensor([1, 2], undefined, { requiresGrad: true });
+test("the first entry adds methods to the tensors and runtimes of functions alone", async () => {
+  const { backward, cpuRuntime, softmax } = await import("../src/functional.js");
+  const runtime = cpuRuntime();
+  const x = runtime.tensor([1, 2], undefined, { requiresGrad: true });
   const added = Object.getOwnPropertyNames(FurtherMethods.prototype).filter((name) => name in x);
   expect(added).toEqual(["constructor"]);
-  softmax(x).mul(x).sum().backward();
+  backward(softmax(x).mul(x).sum());
   expect((await x.grad?.toArray())?.length).toBe(2);
+  expect(runtime.target.ampPrimitives).toBeUndefined();
+  expect(() => cpuRuntime({ provenance: "always" })).toThrow(
+    'the options provenance and underflow need the entry "@halfstep/tensor": import it besides "@halfstep/tensor/functional"',
+  );
   const first = await import("../src/index.js");
   expect(first.softmax).toBe(softmax);
   expect([...(await x.softmax().toArray())]).toEqual([...(await softmax(x).toArray())]);
+  expect(runtime.target.ampPrimitives).toBeDefined();
+  expect(await cpuRuntime({ provenance: "always" }).nonFiniteOrigin()).toBeUndefined();
 });

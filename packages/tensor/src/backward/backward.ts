@@ -11,6 +11,8 @@ import { castTo } from "../dispatch/cast.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "../errors.js";
 import * as ops from "../ops/index.js";
 import { sliceOf } from "../ops/windows.js";
+import { foldAccumulations } from "../plan/passes/fold-accumulations.js";
+import { rematerializeSums } from "../plan/passes/rematerialize-sums.js";
 import { inEachScope, type Scope } from "../record/scope.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { Gradients } from "./gradients.js";
@@ -32,7 +34,13 @@ const optionKinds = kinds.optionals({
 });
 const checkBackward = argumentCheck("backward", { options: optionKinds });
 
-/** Assigns to, or adds to, the `grad` of every leaf below `root` that requires one. */
+/**
+ * Computes the gradients of a tensor with respect to every leaf that requires one, and assigns them to, or adds them to, the leaves'
+ * `grad`: the method `backward()` of tensors, as a function.
+ *
+ * @example
+ * backward(scaler.scale(loss));
+ */
 export function backward(root: Tensor, options: BackwardOptions = {}): void {
   checkBackward([options]);
   const { createGraph = false } = options;
@@ -87,6 +95,7 @@ function propagate(
     );
   const { runtime } = root;
   const { recording } = runtime;
+  runtime.bring({ rematerializeSums, foldAccumulations });
   const nodes = reachable(root);
   const marks = marksBelow(root, nodes, gradient);
   recording.backwardStart ??= recording.launches.length;

@@ -1,3 +1,4 @@
+import { backward } from "../backward/backward.js";
 import {
   amax,
   cat,
@@ -86,7 +87,7 @@ const training: Program = {
     return (factor = 1) => {
       const x = runtime.tensor([1, -1, 2, 0, -1, 1], [3, 2]);
       const loss = matmul(x, weight).sub(1).square().sum();
-      loss.backward();
+      backward(loss);
       if (weight.grad) weight.assign(weight.sub(weight.grad.mul(factor / 8)));
       weight.zeroGrad();
       return [loss, weight.mul(1)];

@@ -7,6 +7,7 @@ import { isGradEnabled } from "../autograd/grad-mode.js";
 import { type Composite, composite } from "../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
+import { foldHeadLayouts } from "../plan/passes/fold-head-layouts.js";
 import type { Tensor } from "../tensor/tensor.js";
 import {
   type AttentionRule,
@@ -226,6 +227,7 @@ export const scaledDotProductAttention: Composite<
       const shape = [...leadOf(x), ...x.shape.slice(-2)];
       return shape.length === x.rank && product(shape) === x.size ? x : expand(x, shape);
     });
+    query.runtime.bring({ foldHeadLayouts });
     return attentionOp.apply([...operands, ...(mask ? [mask] : [])], { ...rule, mask: layout });
   },
 );

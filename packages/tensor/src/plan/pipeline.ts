@@ -1,15 +1,10 @@
 import { ArgumentError } from "../errors.js";
 import type { Pass, PlanGraph } from "./graph.js";
-import { foldAccumulations } from "./passes/fold-accumulations.js";
 import { foldCasts } from "./passes/fold-casts.js";
-import { foldHeadLayouts } from "./passes/fold-head-layouts.js";
 import { fuseElementwise } from "./passes/fuse-elementwise.js";
 import { fuseEpilogues } from "./passes/fuse-epilogues.js";
-import { fuseFiniteChecks } from "./passes/fuse-finite-checks.js";
-import { fuseScaleUpdate } from "./passes/fuse-scale-update.js";
 import { narrowStorage } from "./passes/narrow-storage.js";
 import { padRows } from "./passes/pad-rows.js";
-import { rematerializeSums } from "./passes/rematerialize-sums.js";
 import { removeDeadLaunches } from "./passes/remove-dead-launches.js";
 import { storeBothPrecisions } from "./passes/store-both-precisions.js";
 import { storeHalfCopies } from "./passes/store-half-copies.js";
@@ -54,21 +49,28 @@ export const allPasses: readonly PassName[] = [
 /** Passes that need more than the graph. */
 type OtherPass = "divideHostOps" | "reuseMemory";
 
-const graphPasses: Readonly<Record<Exclude<PassName, OtherPass>, Pass>> = {
+/** Passes from graph to graph, by name. */
+export type GraphPasses = { readonly [N in Exclude<PassName, OtherPass>]?: Pass };
+
+/** The passes of every runtime. The others come with the functions whose launches they transform: see `Runtime.bring()`. */
+const ownPasses: GraphPasses = {
   removeDeadLaunches,
   foldCasts,
-  foldHeadLayouts,
   storeHalfCopies,
   narrowStorage,
-  rematerializeSums,
   fuseElementwise,
   fuseEpilogues,
   storeBothPrecisions,
   padRows,
-  foldAccumulations,
-  fuseFiniteChecks,
-  fuseScaleUpdate,
 };
+
+/** How the recordings of a runtime are planned. */
+export interface Planning {
+  readonly passes: readonly PassName[];
+  /** Passes besides those of every runtime. None of them changes the plan of a recording that was made before it was brought. */
+  readonly brought: GraphPasses;
+  readonly hardwareClass: string | undefined;
+}
 
 /** The goal of plans where speed and memory conflict. */
 export type OptimizationGoal = "speed" | "memory";
@@ -98,14 +100,14 @@ const softwarePasses: ReadonlySet<PassName> = new Set(["padRows", "fuseFiniteChe
 /** The graph after the requested passes, for a class of hardware. */
 export function transformed(
   recorded: PlanGraph,
-  passes: readonly PassName[],
-  hardwareClass: string | undefined,
+  { passes, brought, hardwareClass }: Planning,
 ): PlanGraph {
+  const known = { ...ownPasses, ...brought };
   let graph = recorded;
   for (const name of allPasses) {
     if (name === "divideHostOps" || name === "reuseMemory" || !passes.includes(name)) continue;
     if (softwarePasses.has(name) && hardwareClass !== "software") continue;
-    graph = graphPasses[name](graph);
+    graph = known[name]?.(graph) ?? graph;
   }
   return graph;
 }

@@ -1,6 +1,6 @@
 import type { Recording } from "../record/recording.js";
 import type { Storage } from "../record/storage.js";
-import type { PassName } from "./pipeline.js";
+import type { Planning } from "./pipeline.js";
 import { type Plan, plan } from "./plan.js";
 import { Redefinitions } from "./redefinitions.js";
 import { areEqual, type Structure, type StructurePart, structureOf } from "./structure.js";
@@ -15,8 +15,7 @@ interface Entry {
 
 /** Plans by the structure of their recordings; the least recently used plan is evicted. */
 export class PlanCache {
-  readonly #passes: readonly PassName[];
-  readonly #hardwareClass: string | undefined;
+  readonly #planning: Planning;
   /** The most recently used last. */
   readonly #entries: Entry[] = [];
   /** Reused buffer for the structure of every recording; a new plan keeps a copy of it. */
@@ -25,13 +24,8 @@ export class PlanCache {
   readonly #onDrop: (plan: Plan) => void;
 
   /** @param onDrop called with a plan that is removed to make room. */
-  constructor(
-    passes: readonly PassName[],
-    hardwareClass: string | undefined,
-    onDrop: (plan: Plan) => void,
-  ) {
-    this.#passes = passes;
-    this.#hardwareClass = hardwareClass;
+  constructor(planning: Planning, onDrop: (plan: Plan) => void) {
+    this.#planning = planning;
     this.#onDrop = onDrop;
   }
 
@@ -42,13 +36,13 @@ export class PlanCache {
 
   /** The plan of a recording, and the residents that it uses, in the plan's order. */
   lookUp(recording: Recording): { readonly plan: Plan; readonly residents: readonly Storage[] } {
-    const structure = structureOf(recording, this.#passes, this.#parts);
+    const structure = structureOf(recording, this.#planning.passes, this.#parts);
     const known = this.#entries.findLastIndex((entry) => areEqual(entry.structure, structure));
     const [found] = known < 0 ? [] : this.#entries.splice(known, 1);
     if (!found) this.#redefinitions.note(recording);
     const entry = found ?? {
       structure: { parts: [...structure.parts], residents: [] },
-      plan: plan(recording, this.#passes, this.#hardwareClass),
+      plan: plan(recording, this.#planning),
     };
     this.#entries.push(entry);
     const oldest = this.#entries.length > capacity ? this.#entries.shift() : undefined;

@@ -7,7 +7,7 @@ import type { PlanGraph, PlanNode, ScalarSource } from "./graph.js";
 import { hostOpsOf, type PlannedHostOp, withHostOps } from "./host-ops.js";
 import { type LaunchNote, launchNotes } from "./launch-notes.js";
 import { isCopy } from "./passes/fold-casts.js";
-import { allPasses, type PassName, transformed } from "./pipeline.js";
+import { type Planning, transformed } from "./pipeline.js";
 
 /** Memory as a plan names it: a slot of its own, or a resident of the recording, numbered by first appearance. */
 export type PlanBuffer =
@@ -74,15 +74,12 @@ export interface PlanStatistics {
   readonly activationBytes: number;
 }
 
-/** A plan for a recording, to run on hardware of a class: a pure function of both. */
-export function plan(
-  recording: Recording,
-  passes: readonly PassName[] = allPasses,
-  hardwareClass?: string,
-): Plan {
+/** A plan for a recording: a pure function of its arguments. */
+export function plan(recording: Recording, planning: Planning): Plan {
+  const { passes } = planning;
   const recorded = graphOf(recording);
   const graph = withHostOps(
-    transformed(recorded, passes, hardwareClass),
+    transformed(recorded, planning),
     recorded,
     passes.includes("divideHostOps"),
   );

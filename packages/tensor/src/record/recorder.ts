@@ -12,18 +12,15 @@ import { bytesFor, isFloating } from "@halfstep/formats/dtypes";
 import { copyWords } from "@halfstep/kernels/planner";
 import { RecordingError } from "../errors.js";
 import { sizeOf } from "../shapes.js";
-import { insertBackwardRanges } from "./backward-range.js";
 import { type CopyMemory, halfCopiesOf } from "./half-copies.js";
 import { Handles } from "./handles.js";
-import { insertSearch, type ProvenanceMode } from "./provenance.js";
 import type { HeldTensor, MakeTensor } from "./recorded-tensor.js";
 import { Recording } from "./recording.js";
 import { isRepeatedWrite } from "./repetition.js";
 import type { ReadOptions, ResidentMemory } from "./resident-memory.js";
-import { type Search, SearchedSteps } from "./searched-steps.js";
+import type { StepSearches } from "./step-searches.js";
 import { copyOf, type HostData, type Placement, Storage } from "./storage.js";
 import { requireSynchronous } from "./synchronous.js";
-import { insertCounts, type UnderflowMode } from "./underflow.js";
 import { type RunRecording, Unended } from "./unended.js";
 
 /** A recording outside a step closes by itself at this many launches. */
@@ -38,10 +35,8 @@ export class Recorder<T extends HeldTensor> {
   readonly scratchTarget: LaunchTarget<Storage>;
   /** The tensors that keep their memory. */
   readonly handles: Handles<T>;
-  /** The steps that are searched for values that are not finite. */
-  readonly provenance: SearchedSteps<ProvenanceMode>;
-  /** The steps in which numbers that stores round to zero are counted. */
-  readonly underflow: SearchedSteps<UnderflowMode>;
+  /** Searches steps, where options of the runtime ask for it. */
+  searches: StepSearches | undefined;
   /** Whether later recordings note the op to which each launch belongs. */
   noteOps: boolean;
   readonly #make: MakeTensor<T>;
@@ -64,8 +59,6 @@ export class Recorder<T extends HeldTensor> {
     },
     options: {
       readonly noteOps: boolean;
-      readonly provenance: ProvenanceMode;
-      readonly underflow: UnderflowMode;
       readonly hardwareClass?: string | undefined;
     },
   ) {
@@ -83,16 +76,6 @@ export class Recorder<T extends HeldTensor> {
       release: (copy) => this.handles.drop(copy),
     };
     this.handles = new Handles((storage) => this.#release(storage));
-    const drop = ({ found }: Search): void => this.handles.drop(found.buffer);
-    const { provenance, underflow } = options;
-    this.provenance = new SearchedSteps(
-      { name: "provenance", mode: provenance, after: "afterSkip" },
-      drop,
-    );
-    this.underflow = new SearchedSteps(
-      { name: "underflow", mode: underflow, after: "afterZeros" },
-      drop,
-    );
     this.#recording = this.#newRecording();
   }
 
@@ -208,7 +191,7 @@ export class Recorder<T extends HeldTensor> {
     this.#memory.assertUsable();
     this.flush();
     this.#isInStep = true;
-    this.#markSearched(this.#recording, this.provenance.begin(), this.underflow.begin());
+    this.searches?.begin(this.#recording);
     let result: R;
     try {
       result = fn();
@@ -240,7 +223,7 @@ export class Recorder<T extends HeldTensor> {
   rehearseStep<R>(caller: string, fn: () => void, use: (recording: Recording) => R): R {
     return this.rehearse(caller, () => {
       const recording = this.#recording;
-      this.#markSearched(recording, this.provenance.isDue, this.underflow.isDue);
+      this.searches?.rehearse(recording);
       fn();
       this.#complete(recording);
       return use(recording);
@@ -287,12 +270,11 @@ export class Recorder<T extends HeldTensor> {
     // A result without elements is kept even if the recording has no launches.
     if (launches.length > 0 || inputs.length > 0 || kept.size > 0) {
       try {
-        const { counts, search } = this.#complete(recording);
+        const submitted = this.#complete(recording);
         const ending = this.#unended.open(() => this.abandon());
         this.#run(recording, ending.onEnd);
         ending.keep(recording);
-        if (counts) this.underflow.publish(counts, recording);
-        if (search) this.provenance.publish(search, recording);
+        submitted?.();
       } catch (error) {
         this.abandon();
         throw error;
@@ -306,17 +288,11 @@ export class Recorder<T extends HeldTensor> {
     this.#recording = this.#newRecording();
   }
 
-  /** Adds the launches of searches and counts. */
-  #complete(recording: Recording): {
-    readonly counts: Search | undefined;
-    readonly search: Search | undefined;
-  } {
+  /** Adds the launches of observers and searches. Returns a function to call when the recording is submitted. */
+  #complete(recording: Recording): (() => void) | undefined {
     const allocate = (bytes: number): Storage => this.transient(bytes);
-    insertBackwardRanges(recording, allocate);
-    return {
-      counts: insertCounts(recording, allocate),
-      search: insertSearch(recording, allocate),
-    };
+    for (const complete of recording.completions) complete(recording, allocate);
+    return this.searches?.insert(recording, allocate);
   }
 
   /** Drops the open recording and restores host state. */
@@ -326,12 +302,6 @@ export class Recorder<T extends HeldTensor> {
     for (const storage of recording.released) this.#free(storage);
     recording.clear();
     this.#recording = this.#newRecording();
-  }
-
-  #markSearched(recording: Recording, isSearched: boolean, isCounted: boolean): void {
-    recording.isSearched = isSearched;
-    recording.isCounted = isCounted;
-    if (isSearched || isCounted) recording.notes ??= new Map();
   }
 
   #newRecording(): Recording {

@@ -44,6 +44,9 @@ export class Recording {
   readonly backwardPasses: BackwardPass[] = [];
   /** Where the observer `storedRange` stores the counts of the 16-bit stores of backward passes so far. */
   readonly backwardRanges: { readonly words: Binding<Storage>; readonly passes: number }[] = [];
+  /** Functions that add launches when all others are recorded, in memory that they allocate. */
+  readonly completions: Set<(recording: Recording, allocate: (bytes: number) => Storage) => void> =
+    new Set();
   /** Launches from here on belong to a backward pass. */
   backwardStart: number | undefined;
   readonly #undo: (() => void)[] = [];
@@ -127,6 +130,7 @@ export class Recording {
       list.length = 0;
     this.backwardPasses.length = 0;
     this.backwardRanges.length = 0;
+    this.completions.clear();
     this.prelude?.clear();
     this.prelude = undefined;
     this.#undo.length = 0;

@@ -1,4 +1,4 @@
-import type { PassName } from "../plan/pipeline.js";
+import type { GraphPasses, PassName, Planning } from "../plan/pipeline.js";
 import { type Plan, plan } from "../plan/plan.js";
 import { PlanCache } from "../plan/plan-cache.js";
 import type { Recording } from "../record/recording.js";
@@ -13,16 +13,20 @@ export class Executor {
   lastPlan: Plan | undefined;
   readonly #runner: Runner;
   readonly #memory: ResidentMemory;
-  readonly #passes: readonly PassName[];
+  readonly #brought: GraphPasses = {};
+  readonly #planning: Planning;
   readonly #plans: PlanCache;
 
   constructor(runner: Runner, memory: ResidentMemory, passes: readonly PassName[]) {
     this.#runner = runner;
     this.#memory = memory;
-    this.#passes = passes;
-    this.#plans = new PlanCache(passes, runner.hardwareClass, (dropped) =>
-      runner.forget([dropped]),
-    );
+    this.#planning = { passes, brought: this.#brought, hardwareClass: runner.hardwareClass };
+    this.#plans = new PlanCache(this.#planning, (dropped) => runner.forget([dropped]));
+  }
+
+  /** Adds passes to those of every runtime, for later plans. */
+  bring(passes: GraphPasses): void {
+    Object.assign(this.#brought, passes);
   }
 
   /** Runs a recording after its prelude, and assigns memory to the storages that it keeps. */
@@ -35,7 +39,7 @@ export class Executor {
 
   /** The plan of a recording that will not run. */
   plan(recording: Recording): Plan {
-    return plan(recording, this.#passes, this.#runner.hardwareClass);
+    return plan(recording, this.#planning);
   }
 
   /** Plans a recording that will not run and caches the plan. Returns a function that compiles the plan's programs. */

@@ -7,6 +7,9 @@ import {
 } from "@halfstep/kernels/amp";
 import { isTensor } from "../arguments/is-tensor.js";
 import { castTo } from "../dispatch/cast.js";
+import { fuseFiniteChecks } from "../plan/passes/fuse-finite-checks.js";
+import { fuseScaleUpdate } from "../plan/passes/fuse-scale-update.js";
+import { insertBackwardRanges } from "../record/backward-range.js";
 import type { Storage } from "../record/storage.js";
 import type { Runtime } from "./runtime.js";
 import type { Tensor } from "./tensor.js";
@@ -28,6 +31,7 @@ export type TensorAmpPrimitives = Omit<KernelAmpPrimitives<Storage>, "scaleLoss"
  */
 export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
   const scales = new WeakMap<Storage, Tensor>();
+  runtime.bring({ fuseFiniteChecks, fuseScaleUpdate });
   const primitives = kernelPrimitives(runtime.target);
   return {
     ...primitives,
@@ -51,30 +55,15 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
     },
     countExponents(gradients, exponents) {
       primitives.countExponents(gradients, exponents);
-      const { backwardPasses, backwardRanges } = runtime.recording;
+      const { backwardPasses, backwardRanges, completions } = runtime.recording;
       backwardRanges.push({ words: storesOf(exponents), passes: backwardPasses.length });
+      completions.add(insertBackwardRanges);
     },
-    watchStep() {
-      const { provenance, underflow } = runtime.recorder;
-      const overflow = provenance.watch(runtime.recording);
-      const zeros = underflow.watch(runtime.recording);
-      const background = { wait: "background" } as const;
-      return async (overflowed, allZero) => {
-        if (!overflowed && !allZero) return undefined;
-        const search = overflowed ? overflow() : zeros();
-        if (overflowed) {
-          const origin = search && (await runtime.originIn(search, background));
-          // Skips come in series, and each of them needs an origin.
-          provenance.stepWasBad({ goesOn: true });
-          return origin;
-        }
-        const origin = search && (await runtime.underflowOriginIn(search, background));
-        underflow.stepWasBad({ goesOn: origin === undefined });
-        return origin;
-      };
-    },
+    watchStep: () => runtime.recorder.searches?.watch(runtime.recording) ?? findNothing,
   };
 }
+
+const findNothing = (): Promise<undefined> => Promise.resolve(undefined);
 
 /** The words of store observers in a scaler's exponents: after the counts. */
 const storesOf = (exponents: Storage): Binding<Storage> => ({

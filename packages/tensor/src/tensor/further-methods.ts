@@ -1,3 +1,4 @@
+import { type BackwardOptions, backward } from "../backward/backward.js";
 import * as ops from "../ops/index.js";
 import type { Tensor } from "./tensor.js";
 
@@ -8,6 +9,13 @@ const self = (methods: FurtherMethods): Tensor => methods as unknown as Tensor;
  * entry `functional` alone do without them, and bundle only the ops that they call.
  */
 export abstract class FurtherMethods {
+  /**
+   * Computes the gradients of this tensor with respect to every leaf that requires one, and assigns them to, or adds them to,
+   * the leaves' `grad`. A tensor of more than one element needs `gradient`, of its own shape.
+   */
+  backward(options?: BackwardOptions): void {
+    backward(self(this), options);
+  }
   /** 1 / x, in float32 under autocast. */
   reciprocal(): Tensor {
     return ops.reciprocal(self(this));

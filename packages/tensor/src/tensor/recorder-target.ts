@@ -22,8 +22,8 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
   write(binding: Binding<Storage>, values: ArrayLike<number>): void;
   /** The elements of a resident, decoded, after everything recorded so far. */
   read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView>;
-  /** The primitives of loss scaling, for optimizers that scale losses themselves. */
-  readonly ampPrimitives: TensorAmpPrimitives;
+  /** The primitives of loss scaling, for optimizers that scale losses themselves; undefined where the entry `@halfstep/tensor` is not loaded. */
+  readonly ampPrimitives: TensorAmpPrimitives | undefined;
   /** Calls `update`, whose launches update the parameters `values`: the half copies that steps read stay up to date. */
   updateParameters(values: Binding<Storage>, update: () => void): void;
   /** How the open step reads a resident so far. */
@@ -36,7 +36,7 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
 export interface RecorderHooks {
   /** The class of the hardware that runs the recordings, where it is known. */
   readonly hardwareClass?: string | undefined;
-  lossScaling(): TensorAmpPrimitives;
+  lossScaling(): TensorAmpPrimitives | undefined;
   launch(launch: Launch<Storage>): void;
   updateParameters(values: Binding<Storage>, update: () => void): void;
   /** Scratch of the open step; undefined where none is open. */

@@ -4,22 +4,15 @@ import { tensorsIn } from "../arguments/tensors-in.js";
 import { keepGraph } from "../autograd/kept-graph.js";
 import { requireDType } from "../dtypes.js";
 import { RecordingError, ShapeError } from "../errors.js";
-import { passesFor } from "../plan/pipeline.js";
+import { type GraphPasses, passesFor } from "../plan/pipeline.js";
 import type { Plan } from "../plan/plan.js";
-import { type NonFiniteOrigin, originIn } from "../record/provenance.js";
+import type { NonFiniteOrigin } from "../record/provenance.js";
 import { Recorder } from "../record/recorder.js";
 import type { Recording } from "../record/recording.js";
-import type { ReadOptions } from "../record/resident-memory.js";
 import { ResidentMemory } from "../record/resident-memory.js";
-import type { Search } from "../record/searched-steps.js";
 import { dtypeOf, type HostData, maskOf, type Placement } from "../record/storage.js";
 import { requireSynchronous } from "../record/synchronous.js";
-import {
-  sitesIn,
-  type UnderflowOrigin,
-  type UnderflowSite,
-  underflowIn,
-} from "../record/underflow.js";
+import type { UnderflowSite } from "../record/underflow.js";
 import { cpuRunner } from "../run/cpu-runner.js";
 import { Executor } from "../run/executor.js";
 import { gpuRunner } from "../run/gpu-runner.js";
@@ -27,7 +20,7 @@ import { macrotask } from "../run/macrotask.js";
 import type { PrepareOptions, Runner } from "../run/runner.js";
 import { Wait } from "../run/wait.js";
 import { sizeOf } from "../shapes.js";
-import { ampPrimitives } from "./amp.js";
+import type { FurtherRuntime } from "./further-runtime.js";
 import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
 import type {
   CpuRuntimeOptions,
@@ -58,6 +51,7 @@ export const runtime = (runner: Runner, options: RuntimeOptions = {}): Runtime =
 const collected = new FinalizationRegistry<() => void>((release) => release());
 
 /** Makes tensors, and records, plans and runs steps. */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: with-methods.ts adds what the interface below declares.
 export class Runtime {
   /** Takes launches from outside the op set: optimizers, scalers, custom kernels. */
   readonly target: RecorderTarget;
@@ -101,12 +95,12 @@ export class Runtime {
         this.#executor.run(recording, { onCompile: this.#stepOptions?.onCompile, onEnd }),
     };
     const { hardwareClass } = runner;
-    const options = { noteOps, provenance, underflow, hardwareClass };
+    const options = { noteOps, hardwareClass };
     const recorder = new Recorder(memory, hooks, options);
     this.recorder = recorder;
     this.target = recorderTarget({
       hardwareClass,
-      lossScaling: () => ampPrimitives(this),
+      lossScaling: () => (hasFurther(this) ? this.lossScaling() : undefined),
       launch: (launch) => {
         recorder.beforeOp();
         recorder.append(launch);
@@ -124,6 +118,19 @@ export class Runtime {
       read: (binding, options) => recorder.read(binding, options),
       onDrop: (undo) => recorder.onDrop(undo),
     });
+    if (provenance !== "off" || underflow !== "off") {
+      if (!hasFurther(this))
+        throw new RecordingError(
+          'the options provenance and underflow need the entry "@halfstep/tensor": import it besides "@halfstep/tensor/functional"',
+        );
+      recorder.searches = this.searches(
+        { provenance, underflow },
+        {
+          read: (words, options) => this.target.read(words, options),
+          drop: ({ found }) => recorder.handles.drop(found.buffer),
+        },
+      );
+    }
   }
 
   /** Where the runtime computes: "gpu", "cpu", or the kind of a custom runner. */
@@ -155,6 +162,13 @@ export class Runtime {
   /** @internal */
   get recording(): Recording {
     return this.recorder.recording;
+  }
+  /**
+   * @internal Adds passes to the planner. Functions bring those that transform their launches, before they record them: programs bundle only
+   * the passes of what they call.
+   */
+  bring(passes: GraphPasses): void {
+    this.#executor.bring(passes);
   }
   /** Whether `dispose()` was called. */
   get isDisposed(): boolean {
@@ -312,14 +326,7 @@ export class Runtime {
 
   /** The first infinite value or NaN of the last searched step, if there was one: see the option `provenance`. Waits for that step. */
   async nonFiniteOrigin(): Promise<NonFiniteOrigin | undefined> {
-    const { latest } = this.recorder.provenance;
-    return latest && this.originIn(latest);
-  }
-
-  /** @internal The findings of a search; undefined also where the search was evicted. */
-  async originIn(search: Search, options?: ReadOptions): Promise<NonFiniteOrigin | undefined> {
-    if (!this.recorder.provenance.has(search)) return undefined;
-    return originIn(search, await this.target.read(search.found, options));
+    return this.recorder.searches?.nonFiniteOrigin();
   }
 
   /**
@@ -327,17 +334,7 @@ export class Runtime {
    * Empty where no step was counted. Waits for that step.
    */
   async underflow(): Promise<readonly UnderflowSite[]> {
-    const { latest } = this.recorder.underflow;
-    return latest ? sitesIn(latest, await this.target.read(latest.found)) : [];
-  }
-
-  /** @internal The origin of underflow in a counted step; undefined also where the count was evicted. */
-  async underflowOriginIn(
-    search: Search,
-    options?: ReadOptions,
-  ): Promise<UnderflowOrigin | undefined> {
-    if (!this.recorder.underflow.has(search)) return undefined;
-    return underflowIn(search, await this.target.read(search.found, options));
+    return (await this.recorder.searches?.underflow()) ?? [];
   }
 
   /**
@@ -413,3 +410,9 @@ export class Runtime {
     return this.recorder.handles.track(new Tensor(this, { storage, offset: 0 }, shape, dtype));
   }
 }
+
+/** What the entry `@halfstep/tensor` adds to runtimes. */
+export interface Runtime extends FurtherRuntime {}
+
+const hasFurther = (runtime: Partial<FurtherRuntime>): runtime is FurtherRuntime =>
+  runtime.searches !== undefined;

@@ -8,7 +8,6 @@ import * as kinds from "../arguments/kinds.js";
 import * as ownKinds from "../arguments/own-kinds.js";
 import type { GradNode } from "../autograd/grad-node.js";
 import { type GradientMarks, notedMarks, unknownMarks } from "../autograd/scale-marks.js";
-import { type BackwardOptions, backward } from "../backward/backward.js";
 import { castTo } from "../dispatch/cast.js";
 import type { Operand } from "../dispatch/op.js";
 import { traceInside } from "../dispatch/trace.js";
@@ -161,14 +160,6 @@ export class Tensor extends BasicMethods {
   attachNode(node: GradNode): void {
     this.gradNode = node;
     this.requiresGrad = true;
-  }
-
-  /**
-   * Computes the gradients of this tensor with respect to every leaf that requires one, and assigns them to, or adds them to,
-   * the leaves' `grad`. A tensor of more than one element needs `gradient`, of its own shape.
-   */
-  backward(options: BackwardOptions = {}): void {
-    backward(this, options);
   }
 
   /** The same values without history: no gradient flows through the result. */

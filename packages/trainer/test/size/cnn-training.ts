@@ -3,7 +3,7 @@ import { requestDevice } from "@halfstep/device";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { DigitsCnn } from "@halfstep/models";
 import { AdamW } from "@halfstep/optim";
-import { ampPrimitives, crossEntropy, flatten, gpuRuntime } from "@halfstep/tensor/functional";
+import { ampPrimitives, backward, crossEntropy, flatten, gpuRuntime } from "@halfstep/tensor/functional";
 
 // A program of a page that trains a CNN, whose bundle the gate `size` weighs.
 
@@ -19,7 +19,7 @@ export async function step(images: Float32Array, labels: Uint32Array): Promise<n
     const loss = autocast({ dtype: "float16" }, () =>
       crossEntropy(model.forward(x), runtime.tensor(labels)),
     );
-    scaler.scale(loss).backward();
+    backward(scaler.scale(loss));
     scaler.step(optimizer);
     scaler.update();
     optimizer.zeroGrad();

@@ -1,0 +1,19 @@
+import { type SearchMemory, type SearchModes, StepSearches } from "../record/step-searches.js";
+import { ampPrimitives, type TensorAmpPrimitives } from "./amp.js";
+import type { Runtime } from "./runtime.js";
+
+/**
+ * What runtimes can do where the entry `@halfstep/tensor` is loaded: the options `provenance` and `underflow`, and `target.ampPrimitives`.
+ * Programs of the entry `functional` alone bundle neither.
+ */
+export abstract class FurtherRuntime {
+  /** @internal The searches that the options `provenance` and `underflow` ask for. */
+  searches(modes: SearchModes, memory: SearchMemory): StepSearches {
+    return new StepSearches(modes, memory);
+  }
+
+  /** @internal The primitives of loss scaling for this runtime. */
+  lossScaling(): TensorAmpPrimitives {
+    return ampPrimitives(this as unknown as Runtime);
+  }
+}
