@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { parametersOf } from "../src/arguments/arguments.js";
 import type { Kind, ParameterKinds } from "../src/arguments/kinds.js";
 import { dtypeOrBool, flagInMemory } from "../src/arguments/own-kinds.js";
-import { ArgumentError, cpuRuntime, grad, kinds, Tensor } from "../src/index.js";
+import { ArgumentError, backward, cpuRuntime, grad, kinds, Tensor } from "../src/index.js";
 import * as further from "../src/ops/functional.js";
 import * as first from "../src/ops/index.js";
 import { BasicMethods } from "../src/tensor/basic-methods.js";
@@ -11,7 +11,7 @@ import { FurtherMethods } from "../src/tensor/further-methods.js";
 // Calls as from JavaScript, without a type checker: every exported op and every method of tensors, with each argument missing, of
 // the wrong kind, and with unknown options.
 
-const ops = { ...first, ...further };
+const ops = { ...first, ...further, backward };
 const runtime = cpuRuntime();
 const x = runtime.zeros([2, 2]);
 const variable = runtime.variable([1], [1]);
@@ -54,11 +54,6 @@ const methods: readonly Callee[] = [BasicMethods, FurtherMethods]
 
 const others: readonly Callee[] = [
   { name: "grad", call: grad as Call, parameters: parametersOf(grad) as ParameterKinds },
-  {
-    name: "backward",
-    call: (...given) => (x.backward as Call).call(x, ...given),
-    parameters: { options: kinds.optionals({ gradient: kinds.tensor }) },
-  },
   {
     name: "to",
     call: (...given) => (x.to as Call).call(x, ...given),

@@ -1,5 +1,5 @@
 import { withoutAutocast } from "@halfstep/autocast";
-import { argumentCheck, checked } from "../arguments/arguments.js";
+import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { withGradMode } from "../autograd/grad-mode.js";
 import type { BackwardRule, GradNode } from "../autograd/grad-node.js";
@@ -32,26 +32,28 @@ const optionKinds = kinds.optionals({
   retainGraph: kinds.flag,
   createGraph: kinds.flag,
 });
-const checkBackward = argumentCheck("backward", { options: optionKinds });
 
 /**
  * Computes the gradients of a tensor with respect to every leaf that requires one, and assigns them to, or adds them to, the leaves'
  * `grad`: the method `backward()` of tensors, as a function.
  *
  * @example
- * backward(scaler.scale(loss));
+ * backward(scaledValue(scaler.scale(loss)));
  */
-export function backward(root: Tensor, options: BackwardOptions = {}): void {
-  checkBackward([options]);
-  const { createGraph = false } = options;
-  const { gradients, marks } = propagate(root, options);
-  withGradMode(createGraph, () =>
-    withoutAutocast(() => {
-      for (const [leaf, gradient] of gradients)
-        if (leaf.requiresGrad && !leaf.gradNode) accumulate(leaf, gradient, marks(leaf));
-    }),
-  );
-}
+export const backward: (root: Tensor, options?: BackwardOptions) => void = checked(
+  "backward",
+  { root: kinds.tensor, options: optionKinds },
+  (root: Tensor, options: BackwardOptions = {}): void => {
+    const { createGraph = false } = options;
+    const { gradients, marks } = propagate(root, options);
+    withGradMode(createGraph, () =>
+      withoutAutocast(() => {
+        for (const [leaf, gradient] of gradients)
+          if (leaf.requiresGrad && !leaf.gradNode) accumulate(leaf, gradient, marks(leaf));
+      }),
+    );
+  },
+);
 
 /**
  * Gradients of `root` with respect to `sources`, as new tensors; no `grad` changes. A source that `root` does not depend on

@@ -1,5 +1,5 @@
 import type { Binding } from "@halfstep/device";
-import { type NonFiniteOrigin, originIn, type ProvenanceMode, insertSearch } from "./provenance.js";
+import { insertSearch, type NonFiniteOrigin, originIn, type ProvenanceMode } from "./provenance.js";
 import type { Recording } from "./recording.js";
 import type { ReadOptions } from "./resident-memory.js";
 import { type Search, SearchedSteps } from "./searched-steps.js";

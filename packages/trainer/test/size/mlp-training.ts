@@ -1,9 +1,15 @@
 import { autocast } from "@halfstep/autocast";
 import { requestDevice } from "@halfstep/device";
-import { GradScaler } from "@halfstep/grad-scaler";
+import { GradScaler, scaledValue } from "@halfstep/grad-scaler";
 import { Mlp } from "@halfstep/models";
 import { AdamW } from "@halfstep/optim";
-import { ampPrimitives, backward, crossEntropy, flatten, gpuRuntime } from "@halfstep/tensor/functional";
+import {
+  ampPrimitives,
+  backward,
+  crossEntropy,
+  flatten,
+  gpuRuntime,
+} from "@halfstep/tensor/functional";
 
 // A program of a page that trains an MLP, whose bundle the gate `size` weighs.
 
@@ -19,7 +25,7 @@ export async function step(images: Float32Array, labels: Uint32Array): Promise<n
     const loss = autocast({ dtype: "float16" }, () =>
       crossEntropy(model.forward(x), runtime.tensor(labels)),
     );
-    backward(scaler.scale(loss));
+    backward(scaledValue(scaler.scale(loss)));
     scaler.step(optimizer);
     scaler.update();
     optimizer.zeroGrad();
