@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { decodeArray, encodeArray, roundArray } from "./arrays.js";
 import { decodeAs, encodeAs, floatRecord, storeAs } from "./dtypes/record.js";
 import {
   allDTypes,
@@ -14,6 +15,7 @@ import {
   isHalf,
   isInteger,
   isNarrow,
+  roundElements,
   storeElements,
   toInteger,
 } from "./dtypes.js";
@@ -143,4 +145,44 @@ test("all dtypes are those of the table, floats first", () => {
   ] as DType[];
   expect(allDTypes).toEqual(names);
   expect(floatingDTypes).toEqual(names.slice(0, 5));
+});
+
+/** Bits of float32 of all magnitudes, of both signs, with subnormal numbers and NaNs of many payloads: for loops, and for WebAssembly in pieces. */
+const spread = (length: number): Float32Array => {
+  const words = Uint32Array.from({ length }, (_, i) => Math.imul(i, 0x9e3779b1));
+  words.set([
+    0x7f800000, 0xff800000, 0x7f800001, 0xffc12345, 0x80000000, 1, 0x477fefff, 0x477ff000,
+  ]);
+  return new Float32Array(words.buffer);
+};
+
+describe.each(floatingDTypes.filter(isNarrow))("%s", (dtype) => {
+  const { format, saturates } = dtypes[dtype];
+  test.each([40, 10_000])(
+    "%s elements are what the bulk conversions of its format give",
+    (length) => {
+      const values = spread(length);
+      const options = saturates ? { saturate: true } : undefined;
+      const codes = encodeArray(values, format, undefined, options);
+      const bytes = encodeElements(values, dtype);
+      expect(bytesOf(bytes)).toEqual(bytesOf(codes));
+      const decoded = decodeElements(bytes.buffer, dtype, length);
+      expect(bytesOf(decoded)).toEqual(bytesOf(decodeArray(codes, format)));
+      const doubles = Float64Array.from(values, (x, i) => x * (1 + i * 2 ** -40));
+      expect(bytesOf(encodeElements(doubles, dtype))).toEqual(
+        bytesOf(encodeArray(doubles, format, undefined, options)),
+      );
+      roundElements(values, dtype);
+      expect(bytesOf(values)).toEqual(
+        bytesOf(roundArray(spread(length), format, undefined, options)),
+      );
+    },
+  );
+
+  test("its elements are stored over the memory that they come from", () => {
+    const values = spread(10_000);
+    const expected = bytesOf(encodeElements(values, dtype));
+    storeElements(values.subarray(0), dtype, values.buffer as ArrayBuffer);
+    expect(bytesOf(new Uint8Array(values.buffer, 0, expected.length))).toEqual(expected);
+  });
 });

@@ -10,6 +10,7 @@ import {
   type FloatRecord,
   floatRecord,
   type IntegerRecord,
+  roundAs,
   storeAs,
   toIntegerWithin,
 } from "./dtypes/record.js";
@@ -118,3 +119,7 @@ export const storeElements = (
   buffer: ArrayBuffer,
   byteOffset = 0,
 ): void => storeAs(dtypes[dtype], values, buffer, byteOffset);
+
+/** Rounds float32 numbers in place, to those that {@link storeElements} leaves. */
+export const roundElements = (numbers: Float32Array, dtype: FloatDType): void =>
+  roundAs(dtypes[dtype], numbers);

@@ -1,6 +1,5 @@
 import type { Binding, HalfDType, Kernel, KernelView, Launch } from "@halfstep/device";
-import { roundArray } from "@halfstep/formats";
-import { dtypes } from "@halfstep/formats/dtypes";
+import { roundElements } from "@halfstep/formats/dtypes";
 import { ByObjects } from "./by-objects.js";
 import { type Domain, quadType } from "./domain.js";
 import {
@@ -121,7 +120,7 @@ function makeEpilogue(
     call: (result, values, quad) =>
       `${wovenName("finish")}(${[result, ...values, ...(isRandom(program) ? [`${quad}`] : [])].join(", ")})`,
     reference(out, views, scalars) {
-      if (rounding && out instanceof Float32Array) roundArray(out, dtypes[rounding].format, out);
+      if (rounding && out instanceof Float32Array) roundElements(out, rounding);
       const read = new Map(operands.map(({ i }, o) => [i, views[o] as KernelView]));
       evaluateProgram(program, [...inputs.map((_, i) => read.get(i) ?? out), out], {
         ...Object.fromEntries(own.map(({ name }) => [name, scalars[wovenName(name)] as number])),

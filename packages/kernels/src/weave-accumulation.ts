@@ -1,6 +1,5 @@
 import type { HalfDType, KernelView } from "@halfstep/device";
-import { roundArray } from "@halfstep/formats";
-import { dtypes } from "@halfstep/formats/dtypes";
+import { roundElements } from "@halfstep/formats/dtypes";
 import type { WovenDefinition } from "./woven-definition.js";
 import { twinOf, wovenName } from "./woven-names.js";
 
@@ -50,8 +49,7 @@ export function weaveAccumulation(
         views.map((view, v) => (v === index ? added : view)),
         values,
       );
-      if (rounding && added instanceof Float32Array)
-        roundArray(added, dtypes[rounding].format, added);
+      if (rounding && added instanceof Float32Array) roundElements(added, rounding);
       for (let i = 0; i < sums.length; i++) sums[i] = (sums[i] as number) + (added[i] as number);
     },
   };

@@ -125,8 +125,12 @@ export function roundPiece(count: number, encoder: Encoder, workspace: Workspace
   roundWords(words, count, encoder, random, codes);
 }
 
-/** The region that holds the codes then, or undefined if there is no kernel for this encoder or these numbers. */
-function encodePiece(kernels: Kernels, count: number, encoder: Encoder): CodeArray | undefined {
+/** Encodes the piece of numbers. Returns the region that holds the codes, or undefined if there is no kernel for this encoder or these numbers. */
+export function encodePiece(
+  kernels: Kernels,
+  count: number,
+  encoder: Encoder,
+): CodeArray | undefined {
   const { bits, nanPayload, nanEncoding, exponentBits } = encoder.format;
   if (encoder.rounding !== "nearestEven" || bits > 16) return undefined;
   if (nanPayload === "truncated") {
@@ -167,7 +171,7 @@ export function storeNumbers(
 }
 
 /** `array` itself where that is all of it: a view costs more than converting a few numbers. */
-function part<T extends CodeArray | Float32Array | Float64Array>(
+export function part<T extends CodeArray | Float32Array | Float64Array>(
   array: T,
   from: number,
   count: number,

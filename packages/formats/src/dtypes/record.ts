@@ -1,4 +1,4 @@
-import { decodeArray, encodeArray } from "../arrays.js";
+import { numbersOfCodes, storeCodesOf } from "../arrays/elements.js";
 import type { CodeArray, FloatFormat } from "../format.js";
 import { packCodes, unpackCodes } from "../scaled/pack-codes.js";
 
@@ -79,10 +79,16 @@ export function decodeAs(
   if (bits === 32) return new Elements(buffer, byteOffset, length);
   const { format } = record as FloatRecord;
   const codes = bits < 8 ? unpacked(format, buffer, length, byteOffset) : undefined;
-  return decodeArray(
+  return numbersOfCodes(
     codes ?? codesAt(bits, buffer, byteOffset, length),
     format,
-  ) as Float32Array<ArrayBuffer>;
+    new Float32Array(length),
+  );
+}
+
+/** Replaces float32 numbers by those that a store in the format of a record leaves. */
+export function roundAs(record: FloatRecord, numbers: Float32Array): void {
+  if (record.bits < 32) numbersOfCodes(encoded(record, numbers), record.format, numbers);
 }
 
 /** Writes numbers at a byte offset, as {@link encodeAs} encodes them. */
@@ -114,7 +120,7 @@ const encoded = (
   { format, saturates }: FloatRecord,
   values: ArrayLike<number>,
   out?: CodeArray,
-): CodeArray => encodeArray(values, format, out, saturates ? { saturate: true } : undefined);
+): CodeArray => storeCodesOf(values, format, saturates, out ?? format.createCodes(values.length));
 
 const codesAt = (
   bits: number,
