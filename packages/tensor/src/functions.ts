@@ -44,7 +44,7 @@ export {
 export { type BatchPart, Generator } from "./ops/generator.js";
 export * from "./ops/index.js";
 export { type DumpOptions, dumpPlan } from "./plan/dump.js";
-export type { PlannedHostOp } from "./plan/host-ops.js";
+export { defineHostOp, type PlannedHostOp } from "./plan/host-ops.js";
 export type { OptimizationGoal } from "./plan/pipeline.js";
 export type { Plan, PlanBuffer, PlannedLaunch, PlannedValue, PlanStatistics } from "./plan/plan.js";
 export type { CastDecision } from "./record/cast-decision.js";
@@ -52,7 +52,6 @@ export {
   type CarriedPart,
   type Divide,
   type Division,
-  defineHostOp,
   type HostFunction,
   type HostLaunch,
   type HostOp,

@@ -18,6 +18,21 @@ export interface BackwardContext<A> {
 /** The gradient of each input of an op; undefined for those that need none. */
 export type BackwardRule<A> = (context: BackwardContext<A>) => readonly (Tensor | undefined)[];
 
+/** Neighbouring indices of one axis, and all indices of the other axes. */
+export interface Slice {
+  readonly axis: number;
+  readonly start: number;
+  readonly size: number;
+}
+
+/** How gradients of slices of one tensor become its gradient. */
+export interface SliceRule {
+  /** The slice that a node takes of its input; undefined where it does something else. */
+  takenBy(node: GradNode): Slice | undefined;
+  /** Gradients of slices that cover an axis, side by side. */
+  join(gradients: readonly Tensor[], axis: number): Tensor;
+}
+
 /** The part of an op's definition that autograd uses. */
 export interface DifferentiableOp {
   /** The name in errors. */
@@ -29,6 +44,8 @@ export interface DifferentiableOp {
    * several graphs may share nodes of such ops, and each graph can be differentiated.
    */
   readonly savesNothing?: true;
+  /** Present for an op that takes slices. */
+  readonly slices?: SliceRule;
 }
 
 /** One application of an op, as autograd keeps it. */

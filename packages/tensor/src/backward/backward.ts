@@ -10,7 +10,6 @@ import { versionAt } from "../autograd/versions.js";
 import { castTo } from "../dispatch/cast.js";
 import { ClosedTensorError, RecordingError, ShapeError } from "../errors.js";
 import * as ops from "../ops/index.js";
-import { sliceOf } from "../ops/windows.js";
 import { foldAccumulations } from "../plan/passes/fold-accumulations.js";
 import { rematerializeSums } from "../plan/passes/rematerialize-sums.js";
 import { inEachScope, type Scope } from "../record/scope.js";
@@ -199,11 +198,12 @@ function visit(
     );
   if (op.backward === "none") return;
   const [first] = incoming;
-  const slice = first && sliceOf(node);
-  if (slice) {
+  const slice = first && op.slices?.takenBy(node);
+  if (op.slices && slice) {
+    const { join } = op.slices;
     const widened = (): Tensor =>
       gradientsOf(node, incoming, recomputations, createGraph)[0] as Tensor;
-    gradients.addSlice(inputs[0] as Tensor, { ...slice, gradient: first, widened });
+    gradients.addSlice(inputs[0] as Tensor, { ...slice, gradient: first, widened, join });
     return;
   }
   const given = gradientsOf(node, incoming, recomputations, createGraph);

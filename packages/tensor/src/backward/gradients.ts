@@ -1,10 +1,10 @@
+import type { Slice, SliceRule } from "../autograd/grad-node.js";
 import { castTo } from "../dispatch/cast.js";
-import * as ops from "../ops/index.js";
-import type { Slice } from "../ops/windows.js";
+import { add } from "../ops/index.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 /** The gradient of a slice of a tensor. */
-export interface SliceGradient extends Slice {
+export interface SliceGradient extends Slice, Pick<SliceRule, "join"> {
   readonly gradient: Tensor;
   /** This gradient widened to the whole tensor, with zeros elsewhere. */
   widened(): Tensor;
@@ -31,7 +31,7 @@ export class Gradients {
   /** Adds the gradient from one user of a tensor. */
   add(tensor: Tensor, gradient: Tensor): void {
     const known = this.#sums.get(tensor);
-    this.#sums.set(tensor, known ? ops.add(known, gradient) : gradient);
+    this.#sums.set(tensor, known ? add(known, gradient) : gradient);
   }
 
   /** Adds the gradient from one user of a slice of a tensor. */
@@ -56,11 +56,11 @@ export class Gradients {
     const slices = this.#slices.get(tensor);
     if (!slices) return;
     this.#slices.delete(tensor);
-    const [{ axis }] = slices as [SliceGradient];
+    const [{ axis, join }] = slices as [SliceGradient];
     const sorted = [...slices].sort((a, b) => a.start - b.start);
     if (slices.length > 1 && tile(sorted, axis, tensor.shape[axis] as number)) {
       const pieces = sorted.map(({ gradient }) => gradient);
-      this.add(tensor, castTo(ops.cat(pieces, axis), tensor.dtype));
+      this.add(tensor, castTo(join(pieces, axis), tensor.dtype));
     } else for (const { widened } of slices) this.add(tensor, widened());
   }
 }

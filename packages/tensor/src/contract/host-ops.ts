@@ -1,4 +1,5 @@
-import { defineHostOp, hostLaunch } from "../record/host-op.js";
+import { defineHostOp } from "../plan/host-ops.js";
+import { hostLaunch } from "../record/host-op.js";
 import { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { type ContractTest, refusal, same } from "./harness.js";

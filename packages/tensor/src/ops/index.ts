@@ -40,7 +40,7 @@ export {
   ne,
   where,
 } from "./comparison.js";
-export { cat, roll, stack } from "./concatenate.js";
+export { roll, stack } from "./concatenate.js";
 export { bilinear, cross, dot, tensordot, vdot } from "./contractions.js";
 export { type Conv2dOptions, conv2d } from "./conv2d.js";
 export {
@@ -231,4 +231,14 @@ export {
   upsampleNearest3d,
   upsampleTrilinear3d,
 } from "./upsample.js";
-export { chunk, flip, narrow, pad, type SliceOptions, select, slice, split } from "./windows.js";
+export {
+  cat,
+  chunk,
+  flip,
+  narrow,
+  pad,
+  type SliceOptions,
+  select,
+  slice,
+  split,
+} from "./windows.js";

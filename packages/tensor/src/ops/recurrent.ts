@@ -9,11 +9,10 @@ import { type TracedDefinition, traceInsideAsOne } from "../dispatch/trace.js";
 import { NoSecondDerivativeError, ShapeError } from "../errors.js";
 import type { Storage } from "../record/storage.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { cat } from "./concatenate.js";
 import { linear } from "./linear.js";
 import { matmul } from "./matmul.js";
 import { sum } from "./reduce.js";
-import { narrow, pad, select, slice } from "./windows.js";
+import { cat, narrow, pad, select, slice } from "./windows.js";
 
 // Sequences are [length, batch, features]. The products of all inputs are one launch; each time step then takes two, the product of the
 // hidden state and the cell. The number of steps is in no program, so another length compiles nothing.

@@ -3,7 +3,6 @@ import type { TracedDefinition } from "../dispatch/trace.js";
 import { attentionOp } from "./attention.js";
 import { probabilitiesOp } from "./attention-probabilities.js";
 import { normalizeBy } from "./batch-norm.js";
-import { catOp } from "./concatenate.js";
 import { convolve, inputGradient } from "./conv2d.js";
 import { gatherOp, selectOp } from "./indexing.js";
 import { matmul } from "./matmul.js";
@@ -14,7 +13,7 @@ import { maxOp, meanOp, minOp, sumOp } from "./reduce.js";
 import { expand, permute, reshapeNode } from "./shape.js";
 import { logSoftmaxOp, softmaxOp } from "./softmax.js";
 import { resample } from "./upsample.js";
-import { window } from "./windows.js";
+import { catOp, window } from "./windows.js";
 
 /** The names of {@link structuredOps}. */
 type StructuredOp =

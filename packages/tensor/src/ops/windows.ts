@@ -1,7 +1,8 @@
+import { DTypeError } from "@halfstep/autocast";
 import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
-import type { GradNode } from "../autograd/grad-node.js";
+import type { DifferentiableOp, GradNode, Slice } from "../autograd/grad-node.js";
 import {
   defineOp,
   type Op,
@@ -27,7 +28,7 @@ export interface Windows {
 }
 
 /** Windows into all dimensions at once, of any dtype: slices, padding and flips. The derivative of a window is a window. */
-const windowOp: OpDefinition<Windows> = {
+const windowOp: OpDefinition<Windows> & Pick<DifferentiableOp, "slices"> = {
   name: "window",
   castPolicy: "none",
   shape: ([x], { places }) => [
@@ -56,21 +57,15 @@ const windowOp: OpDefinition<Windows> = {
       fill: 0,
     }),
   ],
+  slices: { takenBy: sliceOf, join: (pieces, axis) => cat(pieces, axis) },
 };
 
 export const window: Op<Windows> = defineOp(windowOp);
 
-/** Neighbouring indices of one axis, and all indices of the other axes. */
-export interface Slice {
-  readonly axis: number;
-  readonly start: number;
-  readonly size: number;
-}
-
-/** @internal The slice that a node of a graph takes; undefined where it does something else. */
-export function sliceOf({ op, attributes, inputs }: GradNode): Slice | undefined {
+/** The slice that a window takes; undefined where it does something else. */
+function sliceOf({ attributes, inputs }: GradNode): Slice | undefined {
   const [x] = inputs;
-  if (op !== windowOp || !x) return undefined;
+  if (!x) return undefined;
   const { places } = attributes as Windows;
   const isWhole = ({ start, step, size }: Window, d: number): boolean =>
     start === 0 && step === 1 && size === x.shape[d];
@@ -204,6 +199,67 @@ export const chunk: (x: Tensor, count: number, axis?: number) => Tensor[] = chec
   { x: kinds.tensor, count: kinds.integer, axis: kinds.optional(kinds.integer) },
   (x: Tensor, count: number, axis = 0): Tensor[] =>
     split(x, Math.max(1, Math.ceil((x.shape[axisOf("chunk", x, axis)] as number) / count)), axis),
+);
+
+const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+
+export const catOp: Op<number> = defineOp<number>({
+  name: "cat",
+  castPolicy: "promote",
+  shape(inputs, axis) {
+    const [first] = inputs as [TensorSpec];
+    for (const { shape, dtype } of inputs) {
+      if (dtype !== first.dtype)
+        throw new DTypeError(`cat: operands are ${first.dtype} and ${dtype}; cast one with to()`);
+      if (shape.with(axis, 0).join() !== first.shape.with(axis, 0).join())
+        throw new ShapeError(
+          `cat: [${first.shape}] and [${shape}] differ in more than axis ${axis}`,
+        );
+    }
+    const size = inputs.reduce((total, { shape }) => total + (shape[axis] as number), 0);
+    return [{ shape: first.shape.with(axis, size), dtype: first.dtype }];
+  },
+  forward({ target, inputs, outputs, attributes: axis }) {
+    const out = outputs[0] as Operand;
+    const sizes = inputs.map(({ shape }) => shape[axis] as number);
+    const lines = {
+      outer: product(out.shape.slice(0, axis)),
+      inner: product(out.shape.slice(axis + 1)),
+    };
+    target.launch(kernels.concatenate({ inputs, out }, { ...lines, sizes }));
+  },
+  backward({ inputs, gradients, needs, attributes: axis }) {
+    let start = 0;
+    return inputs.map(({ shape }, i) => {
+      const size = shape[axis] as number;
+      start += size;
+      return needs[i] ? narrow(gradients[0] as Tensor, axis, start - size, size) : undefined;
+    });
+  },
+});
+
+/** Tensors one after the other along an axis. Floating dtypes promote, with or without autocast. */
+export const cat: (tensors: readonly Tensor[], axis?: number) => Tensor = checked(
+  "cat",
+  { tensors: kinds.tensors, axis: kinds.optional(kinds.integer) },
+  (tensors: readonly Tensor[], axis = 0): Tensor => {
+    const [first] = tensors;
+    if (!first) throw new ShapeError("cat needs at least one tensor");
+    const d = axisOf("cat", first, axis);
+    const odd = tensors.find(({ rank }) => rank !== first.rank);
+    if (odd) throw new ShapeError(`cat: [${first.shape}] and [${odd.shape}] differ in rank`);
+    let pieces = tensors;
+    while (pieces.length > kernels.maxConcatenated) {
+      const groups = Math.ceil(pieces.length / kernels.maxConcatenated);
+      pieces = Array.from({ length: groups }, (_, g) =>
+        catOp.apply(
+          pieces.slice(g * kernels.maxConcatenated, (g + 1) * kernels.maxConcatenated),
+          d,
+        ),
+      );
+    }
+    return catOp.apply(pieces, d);
+  },
 );
 
 /** Adds places before and behind each dimension, with `value` in them; negative numbers take places away. */

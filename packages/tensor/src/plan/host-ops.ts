@@ -1,6 +1,11 @@
 import type { Binding, Launch } from "@halfstep/device";
 import { overlaps } from "../record/bindings.js";
-import type { HostPart } from "../record/host-op.js";
+import {
+  type HostOp,
+  type HostOpDefinition,
+  type HostPart,
+  hostKernel,
+} from "../record/host-op.js";
 import type { Storage } from "../record/storage.js";
 import { isWrite, type PlanGraph, type PlanNode } from "./graph.js";
 import { commitState, isBeforeState } from "./passes/commit-state.js";
@@ -20,12 +25,28 @@ export interface PlannedHostOp {
   readonly awaitedAt: number;
 }
 
+/** A host op with what plans of it take besides passes, so that the planner of programs without host ops does not hold that. */
+interface PlannableHostOp extends HostOp {
+  readonly arrange: typeof withHostOps;
+  readonly list: typeof hostOpsOf;
+}
+
+/** Defines a host op: launch it with `hostLaunch()` on the target of a runtime. Define each once, because plans are cached by it. */
+export function defineHostOp(definition: HostOpDefinition): HostOp {
+  const planning = { arrange: withHostOps, list: hostOpsOf };
+  const op: PlannableHostOp = Object.assign(hostKernel(definition), planning);
+  return op;
+}
+
+/** The first host op of a graph; undefined where there is none. */
+export const hostOpIn = ({ nodes }: PlanGraph): PlannableHostOp | undefined =>
+  nodes.find(({ part }) => part)?.launch.kernel as PlannableHostOp | undefined;
+
 /** The graph of a plan after host ops were divided and writes of state were put behind them. */
 export function withHostOps(graph: PlanGraph, recorded: PlanGraph, divides: boolean): PlanGraph {
   const operands = new Set<Storage>();
   for (const node of recorded.nodes)
     if (isBeforeState(node)) for (const { buffer } of node.launch.bindings) operands.add(buffer);
-  if (!recorded.nodes.some(({ part }) => part)) return graph;
   return commitState(divideHostOps(graph, recorded, divides), operands);
 }
 

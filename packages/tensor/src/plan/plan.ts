@@ -4,7 +4,7 @@ import type { Recording } from "../record/recording.js";
 import type { Storage } from "../record/storage.js";
 import { assignMemory, heldForBackward } from "./assign-memory.js";
 import type { PlanGraph, PlanNode, ScalarSource } from "./graph.js";
-import { hostOpsOf, type PlannedHostOp, withHostOps } from "./host-ops.js";
+import { hostOpIn, type PlannedHostOp } from "./host-ops.js";
 import { type LaunchNote, launchNotes } from "./launch-notes.js";
 import { isCopy } from "./passes/fold-casts.js";
 import { type Planning, transformed } from "./pipeline.js";
@@ -78,11 +78,9 @@ export interface PlanStatistics {
 export function plan(recording: Recording, planning: Planning): Plan {
   const { passes } = planning;
   const recorded = graphOf(recording);
-  const graph = withHostOps(
-    transformed(recorded, planning),
-    recorded,
-    passes.includes("divideHostOps"),
-  );
+  const hostOp = hostOpIn(recorded);
+  const passed = transformed(recorded, planning);
+  const graph = hostOp?.arrange(passed, recorded, passes.includes("divideHostOps")) ?? passed;
   const { slotOf, slots, lives } = assignMemory(graph, passes.includes("reuseMemory"));
   const residents = residentNumbers(recording);
   const locate = (storage: Storage): PlanBuffer =>
@@ -103,7 +101,7 @@ export function plan(recording: Recording, planning: Planning): Plan {
       const planned = { launch: { ...launch, bindings }, sources, recorded: positions, isBackward };
       return note ? { ...planned, note } : planned;
     }),
-    hostOps: hostOpsOf(graph.nodes),
+    hostOps: hostOp?.list(graph.nodes) ?? [],
     slots,
     values: lives.map(({ storage, first, last }) => ({
       slot: slotOf.get(storage) as number,

@@ -88,8 +88,8 @@ export interface HostOpDefinition {
 const hostOps = new WeakSet<Kernel>();
 const hostBindings = new WeakSet<KernelBinding>();
 
-/** Defines a host op: launch it with {@link hostLaunch} on the target of a runtime. Define each once, because plans are cached by it. */
-export function defineHostOp({
+/** The kernel of a host op. */
+export function hostKernel({
   name,
   bindings,
   division,

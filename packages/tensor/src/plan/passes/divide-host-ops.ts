@@ -4,9 +4,9 @@ import { isAccumulation } from "@halfstep/kernels/planner";
 import { overlaps } from "../../record/bindings.js";
 import {
   type Division,
-  defineHostOp,
   type HostOp,
   type HostPart,
+  hostKernel,
   isHostOp,
 } from "../../record/host-op.js";
 import { Storage } from "../../record/storage.js";
@@ -199,7 +199,7 @@ function carried(
     ...{ launch, recorded, isBackward },
     sources: new Map(),
   });
-  const kernel = defineHostOp({ name, bindings: operands.map(({ role }) => role) });
+  const kernel = hostKernel({ name, bindings: operands.map(({ role }) => role) });
   const bindings = operands.map((operand) => operand.binding);
   return {
     before: before.map(asNode),
