@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { fullBrowserLanes, lanes } from "./table.mjs";
+import { fullBrowserLanes, lanes, leakLanes } from "./table.mjs";
 import { testFiles } from "./test-files.mjs";
 
 const ofLanes = /\.(lane|browser)\.test\.ts$/;
@@ -17,7 +17,7 @@ it("has each test that is written for lanes or browsers", () => {
     const files = existsSync(folder) ? readdirSync(folder, { recursive: true }) : [];
     return files.filter((file) => ofLanes.test(file)).map((file) => `${name}/test/${file}`);
   });
-  const named = [...lanes, ...fullBrowserLanes].flatMap(({ tests }) =>
+  const named = [...lanes, ...fullBrowserLanes, ...leakLanes].flatMap(({ tests }) =>
     Object.entries(tests).flatMap(([name, wanted]) =>
       testFiles(join(root, name), wanted)
         .filter((file) => ofLanes.test(file))

@@ -88,7 +88,7 @@ export declare const tracePageTasks: (
 /** Flags of Chromium that {@link memoryOf} needs. */
 export declare const memoryFlags: readonly string[];
 
-/** Bytes by who holds them. */
+/** Bytes by their holder. */
 export type HeldMemory = Readonly<Record<string, number>>;
 
 /** What a page, its workers and the process that computes hold after garbage was collected. The page must be isolated from other origins. */
@@ -122,7 +122,7 @@ export interface WatchMemoryOptions {
   readonly sample: () => Promise<HeldMemory>;
 }
 
-/** How what is held grows while something runs, by who holds it. */
+/** How the memory of each holder grows while something runs. */
 export declare const watchMemory: (
   options: WatchMemoryOptions,
 ) => Promise<Readonly<Record<string, MemoryGrowth>>>;
