@@ -147,6 +147,14 @@ test("indices may be int32, and empty lines are sorted", async () => {
   expect(() => f.index(x, ["...", "..."])).toThrow('"..." once at most');
 });
 
+test("indices that a step computes as int32 are read as the numbers that they are", async () => {
+  const runtime = cpuRuntime();
+  const x = runtime.tensor([1, 2, 3, 4, 5, 6], [2, 3]);
+  const given = runtime.tensor(Int32Array.of(1, 0));
+  const picked = await runtime.step(() => f.index(x, [given.sub(2), given.sub(1)]).mul(10));
+  expect(await listed(picked)).toEqual([40, 30]);
+});
+
 test("places and different elements are found between steps", async () => {
   const x = cpuRuntime().tensor([3, 0, -1, 3, 0, 3], [2, 3]);
   const { values, inverse, counts } = await f.unique(x);

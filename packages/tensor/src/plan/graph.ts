@@ -1,5 +1,5 @@
 import type { Binding, DType, HalfDType, Launch } from "@halfstep/device";
-import { isFloat8, isHalf } from "@halfstep/formats/dtypes";
+import { isFloat8, isHalf, isInteger } from "@halfstep/formats/dtypes";
 import type { HostPart } from "../record/host-op.js";
 import type { Storage } from "../record/storage.js";
 
@@ -45,7 +45,10 @@ export function roundings(...formats: readonly (HalfDType | undefined)[]): HalfD
   return chain;
 }
 
-/** The one format to which a value is rounded between the store of its producer and the loads of its consumers. */
+/**
+ * The one format to which a value is rounded between the store of its producer and the loads of its consumers; "several" where only memory can
+ * stand between them: more than one format, or loads that read the stored bits as another dtype.
+ */
 export function roundingBetween(
   result: Binding<Storage>,
   loads: readonly Binding<Storage>[],
@@ -53,7 +56,8 @@ export function roundingBetween(
   // A binding can round to 8 bits only by storing in 8 bits.
   if (isFloat8(result.dtype)) return "several";
   const formats = new Set<HalfDType | undefined>();
-  for (const { rounding } of loads) {
+  for (const { rounding, dtype } of loads) {
+    if (dtype !== result.dtype && (isInteger(dtype) || isInteger(result.dtype))) return "several";
     const chain = roundings(result.rounding, halfOf(result.dtype), rounding);
     if (chain.length > 1) return "several";
     formats.add(chain[0]);
