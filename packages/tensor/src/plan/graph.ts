@@ -46,8 +46,8 @@ export function roundings(...formats: readonly (HalfDType | undefined)[]): HalfD
 }
 
 /**
- * The one format to which a value is rounded between the store of its producer and the loads of its consumers; "several" where only memory can
- * stand between them: more than one format, or loads that read the stored bits as another dtype.
+ * The one format to which a value is rounded between the store of its producer and the loads of its consumers. "several": only memory can
+ * stand between them, because formats differ, or loads read the stored bits as another dtype.
  */
 export function roundingBetween(
   result: Binding<Storage>,
