@@ -22,8 +22,8 @@ export const childSeconds = () =>
     : undefined;
 
 /**
- * Does fixed work of the kinds that tests do, and measures it. On the machine that the budget of CONTRIBUTING.md was set on, left to
- * itself, it takes about one CPU second.
+ * Does fixed work of the kinds that tests do, and measures it. On the machine that the budget of CONTRIBUTING.md was set on it takes 1.0 to
+ * 1.6 CPU seconds.
  * @returns {number} CPU seconds
  */
 export const calibrate = () => {
