@@ -1,14 +1,30 @@
 import { readFileSync } from "node:fs";
+import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import * as f from "../src/functional.js";
-import { argmin, cpuRuntime, Generator, type Runtime, type Tensor } from "../src/index.js";
+import {
+  argmin,
+  cpuRuntime,
+  Generator,
+  gpuRuntime,
+  type Runtime,
+  type Tensor,
+} from "../src/index.js";
 import { type ForwardCase, forwardMismatches, places } from "./forward-check.js";
+import { type GradientsByTorch, gradientsUnlikeTorch } from "./golden.js";
 
-/** Values by torch: see golden/functional.py. */
+/** Values and gradients by torch: see golden/functional.py. */
 const golden = JSON.parse(
   readFileSync(new URL("golden/functional.json", import.meta.url), "utf8"),
 ) as Readonly<
-  Record<string, Pick<ForwardCase, "inputs" | "shape"> & { readonly values: readonly number[] }>
+  Record<
+    string,
+    Pick<ForwardCase, "inputs" | "shape"> & {
+      readonly values: readonly number[];
+      /** Null of places. */
+      readonly gradients: GradientsByTorch["gradients"] | null;
+    }
+  >
 >;
 
 type Apply = (x: Tensor, y: Tensor, z: Tensor, runtime: Runtime) => Tensor;
@@ -87,6 +103,23 @@ test.each(places.filter(([place, dtype]) => place === "CPU" || dtype !== "float3
     expect(await forwardMismatches(await open(), dtype, cases)).toEqual([]);
   },
 );
+
+const differentiable = cases.flatMap((each): GradientsByTorch[] => {
+  const gradients = golden[each.name]?.gradients;
+  return gradients ? [{ ...each, gradients }] : [];
+});
+
+test("gradients are torch's: CPU", async () => {
+  const runtime = cpuRuntime({ arithmetic: "float64" });
+  expect(await gradientsUnlikeTorch(runtime, differentiable)).toEqual([]);
+});
+
+// gradients.test.ts compares the GPU with float64 for every op: an eighth of the cases suffices here.
+test("gradients are torch's: GPU", async () => {
+  const runtime = gpuRuntime(await requestTestDevice());
+  const some = differentiable.filter((_, i) => i % 8 === 0);
+  expect(await gradientsUnlikeTorch(runtime, some, 2e-5)).toEqual([]);
+});
 
 const listed = async (x: Tensor): Promise<number[]> => [...(await x.toArray())];
 

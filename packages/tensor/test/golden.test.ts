@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs";
+import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
-import type { Runtime, Tensor } from "../src/index.js";
+import { cpuRuntime, gpuRuntime, type Runtime, type Tensor } from "../src/index.js";
 import * as ops from "../src/ops/index.js";
 import { type ForwardCase, forwardMismatches, places } from "./forward-check.js";
+import { type GradientsByTorch, gradientsUnlikeTorch } from "./golden.js";
 
-/** Values by torch: see golden/ops.py. */
+/** Values and gradients by torch: see golden/ops.py. */
 interface Golden {
   readonly inputs: readonly {
     readonly shape: readonly number[];
@@ -12,6 +14,8 @@ interface Golden {
   }[];
   readonly shape: readonly number[];
   readonly values: readonly number[];
+  /** Null of masks and places. */
+  readonly gradients: GradientsByTorch["gradients"] | null;
 }
 
 const golden = JSON.parse(
@@ -200,3 +204,20 @@ test.each(places.filter(([place, dtype]) => place !== "CPU" && dtype !== "float3
     expect(await forwardMismatches(await open(), dtype, withKernels)).toEqual([]);
   },
 );
+
+const differentiable = cases.flatMap((each): GradientsByTorch[] => {
+  const gradients = golden[each.name]?.gradients;
+  return gradients ? [{ ...each, gradients }] : [];
+});
+
+test("gradients are torch's: CPU", async () => {
+  const runtime = cpuRuntime({ arithmetic: "float64" });
+  expect(await gradientsUnlikeTorch(runtime, differentiable)).toEqual([]);
+});
+
+// gradients.test.ts compares the GPU with float64 for every op: an eighth of the cases suffices here.
+test("gradients are torch's: GPU", async () => {
+  const runtime = gpuRuntime(await requestTestDevice());
+  const some = differentiable.filter((_, i) => i % 8 === 0);
+  expect(await gradientsUnlikeTorch(runtime, some, 2e-5)).toEqual([]);
+});

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { cpuRuntime, grad, type Tensor } from "../src/index.js";
+import { cpuRuntime, grad, type Runtime, type Tensor } from "../src/index.js";
+import type { ForwardCase } from "./forward-check.js";
 
 interface PackedTensor {
   readonly shape: readonly number[];
@@ -50,13 +51,8 @@ export async function goldenMismatches(
   const title = `${check.op} ${JSON.stringify(check.options)} ${Object.keys(check.tensors)}`;
   if (result.shape.join() !== check.result.shape.join())
     return [`${title}: shape [${result.shape}], not [${check.result.shape}]`];
-  const count = result.size;
-  const weights = Float64Array.from({ length: count }, (_, i) =>
-    count === 1 ? 0.5 : 0.5 + i / (count - 1),
-  );
-  const loss = result.mul(runtime.tensor(weights, result.shape)).sum();
   const wanted = inputs.filter(({ requiresGrad }) => requiresGrad);
-  const gradients = grad(loss, wanted);
+  const gradients = grad(result, wanted, { gradient: weightsOf(result) });
   const expected = check.gradients.filter((gradient) => gradient !== null);
   const lines = [differing("result", await result.toArray(), check.result.values)];
   for (const [i, gradient] of gradients.entries())
@@ -70,15 +66,53 @@ export async function goldenMismatches(
   return lines.filter((line) => line !== undefined).map((line) => `${title}: ${line}`);
 }
 
+/** The gradient of a result from which torch's were computed. */
+function weightsOf({ runtime, size, shape }: Tensor): Tensor {
+  const weights = Float64Array.from({ length: size }, (_, i) =>
+    size === 1 ? 0.5 : 0.5 + i / (size - 1),
+  );
+  return runtime.tensor(weights, shape, { dtype: "float32" });
+}
+
+/** Torch's gradients of a function's inputs: see golden/gradients.py. */
+export interface GradientsByTorch extends Pick<ForwardCase, "name" | "inputs" | "apply"> {
+  /** Null where nothing flows. */
+  readonly gradients: readonly (readonly number[] | null)[];
+}
+
+/** The gradients on a runtime that are not torch's, a line for each input. All are recorded, then read. */
+export async function gradientsUnlikeTorch(
+  runtime: Runtime,
+  cases: readonly GradientsByTorch[],
+  tolerance = 1e-7,
+): Promise<readonly string[]> {
+  const recorded = cases.map(({ inputs, apply }) => {
+    const tensors = inputs.map(({ shape, values }) =>
+      runtime.tensor(values, shape, { dtype: "float32", requiresGrad: true }),
+    );
+    const result = apply(tensors, runtime);
+    return grad(result, tensors, { gradient: weightsOf(result) });
+  });
+  const lines = cases.flatMap(({ name, inputs, gradients }, c) =>
+    inputs.map(async ({ values }, i) => {
+      const actual = (await recorded[c]?.[i]?.toArray()) ?? new Float32Array(values.length);
+      const expected = gradients[i] ?? Array<number>(values.length).fill(0);
+      return differing(`${name}: gradient ${i}`, actual, expected, tolerance);
+    }),
+  );
+  return (await Promise.all(lines)).filter((line) => line !== undefined);
+}
+
 function differing(
   what: string,
   actual: ArrayLike<number>,
   expected: readonly number[],
+  tolerance = 1e-7,
 ): string | undefined {
   if (actual.length !== expected.length) return `${what} has ${actual.length} elements`;
   const at = expected.findIndex((value, i) => {
     const error = Math.abs((actual[i] as number) - value);
-    return !(error <= 1e-7 + 1e-7 * Math.abs(value));
+    return !(error <= tolerance + tolerance * Math.abs(value));
   });
   return at < 0 ? undefined : `${what}[${at}] is ${actual[at]}, not ${expected[at]}`;
 }

@@ -1,4 +1,4 @@
-"""Forward values of the entry `functional` in float64, by torch 1.13.1: `python functional.py > functional.json`.
+"""Values and gradients of the entry `functional` in float64, by torch 1.13.1: `python functional.py > functional.json`.
 
 Inputs are multiples of 1/32 below 4 in magnitude, which every storage format holds exactly. Images are channels first here, and
 channels last in the file.
@@ -8,6 +8,8 @@ import json
 
 import torch
 import torch.nn.functional as F
+
+from gradients import gradients_of
 
 torch.set_default_dtype(torch.float64)
 cases = {}
@@ -20,11 +22,13 @@ def numbers(shape, seed, low=-1.9, high=1.9):
 
 
 def case(name, inputs, f):
+    inputs = [x.detach().requires_grad_() for x in inputs]
     result = f(*inputs)
     cases[name] = {
-        "inputs": [{"shape": list(x.shape), "values": x.flatten().tolist()} for x in inputs],
+        "inputs": [{"shape": list(x.shape), "values": x.detach().flatten().tolist()} for x in inputs],
         "shape": list(result.shape),
-        "values": result.to(torch.float64).flatten().tolist(),
+        "values": result.detach().to(torch.float64).flatten().tolist(),
+        "gradients": gradients_of(result, inputs),
     }
 
 

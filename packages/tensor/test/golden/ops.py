@@ -1,4 +1,4 @@
-"""Forward values of ops in float64, by torch 2.13.0: `python ops.py > ops.json`.
+"""Values and gradients of ops in float64, by torch 1.13.1: `python ops.py > ops.json`.
 
 Inputs are multiples of 1/32 below 4 in magnitude, which every storage format holds exactly. Images are channels first here, and
 channels last in the file.
@@ -9,6 +9,8 @@ import math
 
 import torch
 import torch.nn.functional as F
+
+from gradients import gradients_of
 
 torch.set_default_dtype(torch.float64)
 cases = {}
@@ -21,11 +23,13 @@ def numbers(shape, seed, low=-1.9, high=1.9):
 
 
 def case(name, inputs, f, index=None):
+    inputs = [x.detach().requires_grad_() for x in inputs]
     result = f(*inputs) if index is None else f(*inputs, torch.tensor(index))
     cases[name] = {
-        "inputs": [{"shape": list(x.shape), "values": x.flatten().tolist()} for x in inputs],
+        "inputs": [{"shape": list(x.shape), "values": x.detach().flatten().tolist()} for x in inputs],
         "shape": list(result.shape),
-        "values": [v if math.isfinite(v) else str(v) for v in result.to(torch.float64).flatten().tolist()],
+        "values": [v if math.isfinite(v) else str(v) for v in result.detach().to(torch.float64).flatten().tolist()],
+        "gradients": gradients_of(result, inputs),
     }
 
 
