@@ -120,7 +120,9 @@ export class Generation {
     entry.warmedUp.set(this.#number, warm);
     if (this.#number > 0) return;
     const { processes, budget } = this.#options;
-    const isRenewed = entry.lane === ours || (processes - 1) * entry.preparation <= budget;
+    // An earlier Halfstep is compared process by process with this one, however slow both are to prepare.
+    const isHalfstep = entry.lane.library === "halfstep";
+    const isRenewed = isHalfstep || (processes - 1) * entry.preparation <= budget;
     entry.plan = planOf(this.#options, warm.milliseconds, isRenewed);
   }
 
