@@ -288,6 +288,27 @@ test.each(runtimes)("indices beyond 2^24 name their own places: %s", async (_, o
   expect([...(await put.toArray())]).toEqual([0, 0, 0, 8]);
 });
 
+test.each(runtimes)("integers are put and added by index exactly: %s", async (_, open) => {
+  const runtime = await open();
+  const big = 2 ** 31 - 1;
+  const base = runtime.tensor(Int32Array.of(1, 2, 3, 4, 5, 6, 7, 8), [2, 4]);
+  const rows = runtime.tensor(Uint32Array.of(1, 1));
+  const given = Int32Array.of(-7, big, 8, -9, 2 ** 24 + 1, big, 1, 2);
+  const values = runtime.tensor(given, [2, 4]);
+  const put = indexPut(base, rows, values);
+  expect([...(await put.toArray())]).toEqual([1, 2, 3, 4, 2 ** 24 + 1, big, 1, 2]);
+  const added = indexPut(base, rows, values, { accumulate: true });
+  expect([...(await added.toArray())]).toEqual([1, 2, 3, 4, 2 ** 24 - 1, 4, 16, 1]);
+  const counts = runtime.tensor(Uint32Array.of(2 ** 32 - 1, 0, 5));
+  const places = runtime.tensor(Int32Array.of(-3, 2, 0));
+  const ones = runtime.tensor(Uint32Array.of(1, 2 ** 32 - 1, 3));
+  const sums = indexPut(counts, places, ones, { accumulate: true });
+  expect([...(await sums.toArray())]).toEqual([3, 0, 4]);
+  expect(() => indexPut(counts, places, runtime.tensor(Int32Array.of(1, 2, 3)))).toThrow(
+    "indexPut: operands are uint32 and int32",
+  );
+});
+
 test("the last pixels of an image of more than 2^24 are found", async () => {
   const runtime = cpuRuntime();
   const width = 2 ** 13 + 1;

@@ -1,4 +1,5 @@
 import type { Binding, Kernel, KernelBinding, KernelView, LaunchTarget } from "@halfstep/device";
+import { type Domain, domainOf, dtypesOf, quadType, scalarType } from "../domain.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
@@ -17,7 +18,8 @@ export interface AddRowsAttributes {
 /**
  * out[outer, size, inner] = for each place of the middle axis the sum of the source's places with that index (uint32, [count]): the
  * gradient of an embedding. Sums are float32, in the order of the source, and need no atomics: the places are sorted by index (a
- * stable sort), and the segment of each index is added up. Indices that are not below `size` are ignored.
+ * stable sort), and the segment of each index is added up. Indices that are not below `size` are ignored. Integers of 32 bits are added
+ * modulo 2^32.
  */
 export function addRows<B>(
   target: LaunchTarget<B>,
@@ -76,7 +78,7 @@ export function launchSegments<B>(
   });
   const unit = inner % 4 === 0 ? 4 : 1;
   target.launch({
-    kernel: segmentKernels[op][unit],
+    kernel: segmentKernels[domainOf(out.dtype)][op][unit],
     bindings: [starts, order, ...(base ? [base] : []), source, out],
     scalars: { length, size, inner: inner / unit, count },
   });
@@ -124,8 +126,10 @@ const segmentStarts: Kernel = defineKernel({
   },
 });
 
-function makeKernel(op: Segments, unit: 1 | 4): Kernel {
-  const value = unit === 4 ? "vec4f" : "f32";
+function makeKernel(op: Segments, unit: 1 | 4, domain: Domain): Kernel {
+  const isFloat = domain === "float";
+  const dtypes = dtypesOf(domain);
+  const value = unit === 4 ? quadType(domain) : scalarType(domain);
   const load = unit === 4 ? "load" : "at";
   const adds = op !== "putRows";
   const hasBase = op !== "addRows";
@@ -134,18 +138,18 @@ function makeKernel(op: Segments, unit: 1 | 4): Kernel {
   const stored =
     unit === 4
       ? "total(q)"
-      : `vec4f(${[0, 1, 2, 3].map((l) => `total(q * 4u + ${l}u)`).join(", ")})`;
+      : `${quadType(domain)}(${[0, 1, 2, 3].map((l) => `total(q * 4u + ${l}u)`).join(", ")})`;
   return defineKernel({
     name: adds ? "addSegments" : "putSegments",
-    epilogue: "store",
+    ...(isFloat && { epilogue: "store" }),
     factors: 5,
-    variant: `${unit === 4 ? "quads" : "lanes"}${adds && hasBase ? ",base" : ""}`,
+    variant: `${unit === 4 ? "quads" : "lanes"}${adds && hasBase ? ",base" : ""}${isFloat ? "" : `,${domain}`}`,
     bindings: [
       integers("starts", "read"),
       integers("order", "read"),
-      ...(hasBase ? [{ name: "base", access: "read" } as const] : []),
-      { name: "source", access: "read" },
-      { name: "out", access: "write" },
+      ...(hasBase ? [{ name: "base", access: "read", dtypes } as const] : []),
+      { name: "source", access: "read", dtypes },
+      { name: "out", access: "write", dtypes },
     ],
     scalars: ["length", "size", "inner", "count"].map((name) => ({ name, type: "u32" })),
     body: () => `
@@ -156,7 +160,7 @@ fn total(e: u32) -> ${value} {
   let end = at_starts(place + 1u);
 ${
   adds
-    ? `  var sum = ${hasBase ? `${load}_base(e)` : `${value}(0.0)`};
+    ? `  var sum = ${hasBase ? `${load}_base(e)` : `${value}(0${isFloat ? ".0" : ""})`};
   for (var m = first; m < end; m++) { sum += ${from("m")}; }
   return sum;`
     : `  if (first == end) { return ${load}_base(e); }
@@ -185,16 +189,24 @@ ${linearMain()}
           for (let m = first[place] as number; m < (first[place + 1] as number); m++) {
             const from = (o * count + (places[m] as number)) * inner;
             const to = (o * size + place) * inner;
-            for (let i = 0; i < inner; i++)
-              results[to + i] = (adds ? (results[to + i] as number) : 0) + (x[from + i] as number);
+            for (let i = 0; i < inner; i++) {
+              const sum = (adds ? (results[to + i] as number) : 0) + (x[from + i] as number);
+              results[to + i] = isFloat ? sum : sum | 0;
+            }
           }
       y.set(results);
     },
   });
 }
 
+const ofDomain = (domain: Domain) => ({
+  addRows: { 1: makeKernel("addRows", 1, domain), 4: makeKernel("addRows", 4, domain) },
+  addTo: { 1: makeKernel("addTo", 1, domain), 4: makeKernel("addTo", 4, domain) },
+  putRows: { 1: makeKernel("putRows", 1, domain), 4: makeKernel("putRows", 4, domain) },
+});
+
 const segmentKernels = {
-  addRows: { 1: makeKernel("addRows", 1), 4: makeKernel("addRows", 4) },
-  addTo: { 1: makeKernel("addTo", 1), 4: makeKernel("addTo", 4) },
-  putRows: { 1: makeKernel("putRows", 1), 4: makeKernel("putRows", 4) },
+  float: ofDomain("float"),
+  int32: ofDomain("int32"),
+  uint32: ofDomain("uint32"),
 } as const;

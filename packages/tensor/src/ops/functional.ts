@@ -46,5 +46,5 @@ export {
   type RecurrentWeights,
 } from "./recurrent.js";
 export { clone, repeat, tile } from "./repetition.js";
-export { argsort, median, type SortOptions, sort } from "./sorting.js";
+export { argsort, type Median, median, type SortOptions, sort } from "./sorting.js";
 export { fold, type UnfoldOptions, unfold } from "./unfold.js";

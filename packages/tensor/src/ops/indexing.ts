@@ -194,7 +194,7 @@ const addRows: Op<{ readonly axis: number; readonly size: number }> = defineOp<{
   castPolicy: "none",
   shape([source, index], { axis, size }) {
     indices("addRows", index as TensorSpec);
-    const { shape, dtype } = floating("addRows", source as TensorSpec);
+    const { shape, dtype } = source as TensorSpec;
     return [{ shape: shape.with(axis, size), dtype }];
   },
   forward({ target, inputs, outputs, attributes: { axis, size } }) {
@@ -216,13 +216,8 @@ const addRows: Op<{ readonly axis: number; readonly size: number }> = defineOp<{
 const putRows: Op<null> = defineOp<null>({
   name: "putRows",
   castPolicy: "none",
-  shape([base, source, index]) {
+  shape([base, , index]) {
     indices("indexPut", index as TensorSpec);
-    const { dtype } = floating("indexPut", base as TensorSpec);
-    if ((source as TensorSpec).dtype !== dtype)
-      throw new DTypeError(
-        `indexPut: operands are ${dtype} and ${(source as TensorSpec).dtype}; cast one with to()`,
-      );
     return [base as TensorSpec];
   },
   forward({ target, inputs, outputs }) {
@@ -262,6 +257,7 @@ export interface IndexPutOptions {
 /**
  * x with the rows that an index [...places] names replaced by those of `values` [...places, …], which broadcast, or added to; for equal places
  * the last wins. Several indices, which broadcast, name a place in as many dimensions. Of int32 indices negative ones count from the end.
+ * Integers are replaced and added exactly, modulo 2^32.
  */
 export const indexPut: Composite<
   (
@@ -287,6 +283,10 @@ export const indexPut: Composite<
     values: Tensor,
     { accumulate = false }: IndexPutOptions = {},
   ): Tensor => {
+    if (values.dtype !== x.dtype)
+      throw new DTypeError(
+        `indexPut: operands are ${x.dtype} and ${values.dtype}; cast one with to()`,
+      );
     const list = isTensor(given) ? [given] : given;
     const dimensions = x.shape.slice(0, list.length);
     const rest = x.shape.slice(list.length);

@@ -87,10 +87,12 @@ const along = (op: Op<Direction>): Cumulate =>
       options: kinds.optionals({ reverse: kinds.flag, dtype: kinds.dtype }),
     },
     (x: Tensor, axis: number, { reverse = false, dtype }: CumulateOptions = {}): Tensor => {
-      const d = axisOf(op.name, x, axis);
-      return inDType(x, dtype, (typed) =>
+      const line = x.rank === 0 ? x.reshape([1]) : x;
+      const d = axisOf(op.name, line, axis);
+      const result = inDType(line, dtype, (typed) =>
         withAxisLast(typed, d, (rows) => op.apply([rows], { reverse })),
       );
+      return x.rank === 0 ? result.reshape([]) : result;
     },
   );
 

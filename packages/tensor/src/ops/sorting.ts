@@ -1,12 +1,16 @@
 import { isFloating } from "@halfstep/formats/dtypes";
+import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { noGrad } from "../autograd/grad-mode.js";
+import { castTo } from "../dispatch/cast.js";
+import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
+import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { isNan, where } from "./comparison.js";
+import { eq, isNan, logicalAnd, logicalOr, where } from "./comparison.js";
 import { gather } from "./indexing.js";
-import { amax } from "./reduce.js";
-import { type AlongAxis, alongAxis, argmaxAlong, type Extremum } from "./statistics.js";
+import { amax, type KeepOptions, sum } from "./reduce.js";
+import { type AlongAxis, alongAxis, argmaxAlong, type Extremum, ofScalar } from "./statistics.js";
 import { topK } from "./top-k.js";
 import { axisOf, narrow } from "./windows.js";
 
@@ -31,6 +35,7 @@ export const sort: (x: Tensor, options?: SortOptions) => Extremum = checked(
   "sort",
   parameters,
   (x: Tensor, options: SortOptions = {}): Extremum => {
+    if (x.rank === 0) return ofScalar("sort", x, options.axis ?? -1);
     const indices = argsort(x, options);
     return { values: gather(x, axisOf("sort", x, options.axis ?? -1), indices), indices };
   },
@@ -41,17 +46,14 @@ export const argsort: (x: Tensor, options?: SortOptions) => Tensor = checked(
   "argsort",
   parameters,
   (x: Tensor, { axis = -1, descending = false }: SortOptions = {}): Tensor => {
+    if (x.rank === 0) return ofScalar("argsort", x, axis).indices;
     const size = x.shape[axisOf("argsort", x, axis)] as number;
     if (size === 0) return x.runtime.tensor(new Uint32Array(0), x.shape);
     return noGrad(() => topK(x, size, { axis, largest: descending }).indices);
   },
 );
 
-/**
- * The median along an axis, of an even number the lower of the two in the middle, and its index; NaN wins, as in torch. The gradient goes to
- * that element alone.
- */
-export const median: AlongAxis = alongAxis("median", (x, d) =>
+const medianAlong: AlongAxis = alongAxis("median", (x, d) =>
   noGrad(() => {
     const half = Math.ceil((x.shape[d] as number) / 2);
     const middle = narrow(argsort(x, { axis: d }), d, half - 1, 1);
@@ -59,3 +61,48 @@ export const median: AlongAxis = alongAxis("median", (x, d) =>
     return where(isNan(amax(x, d, { keepDimensions: true })), argmaxAlong(x, d, true), middle);
   }),
 );
+
+/** [x, median]: the median, whose gradient all elements that equal it share. */
+const medianOp: Op<null> = defineOp<null>({
+  name: "median",
+  castPolicy: "none",
+  shape: ([, value]) => [value as TensorSpec],
+  forward: ({ target, inputs, outputs }) =>
+    target.launch(
+      kernels.elementwise(kernels.identity, [inputs[1] as Operand], outputs[0] as Operand),
+    ),
+  backward({ inputs, gradients }) {
+    const [x, value] = inputs as [Tensor, Tensor];
+    const isMedian = logicalOr(eq(x, value), logicalAnd(isNan(x), isNan(value)));
+    const shares = castTo(isMedian, "float32");
+    const g = castTo(gradients[0] as Tensor, "float32");
+    return [shares.mul(g.div(sum(shares))), undefined];
+  },
+});
+
+function medianOfAll(x: Tensor): Tensor {
+  if (x.size === 0) throw new ShapeError(`median: no elements in [${x.shape}]`);
+  const value = noGrad(() => medianAlong(x.reshape([x.size]), 0).values);
+  return medianOp.apply([x, value], null);
+}
+
+/** The calling forms of {@link median}. */
+export interface Median {
+  (x: Tensor): Tensor;
+  (x: Tensor, axis: number, options?: KeepOptions): Extremum;
+}
+
+/**
+ * The median along an axis, of an even number the lower of the two in the middle, and its index; NaN wins, as in torch. The gradient goes to
+ * that element alone. Without an axis it is the median of all elements, without an index: equal ones share the gradient.
+ */
+export const median: Median = checked(
+  "median",
+  {
+    x: kinds.tensor,
+    axis: kinds.optional(kinds.integer),
+    options: kinds.optionals({ keepDimensions: kinds.flag }),
+  },
+  (x: Tensor, axis?: number, options?: KeepOptions): Tensor | Extremum =>
+    axis === undefined ? medianOfAll(x) : medianAlong(x, axis, options),
+) as Median;

@@ -178,10 +178,17 @@ export const alongAxis = (name: string, placesOf: (x: Tensor, d: number) => Tens
       options: kinds.optionals({ keepDimensions: kinds.flag }),
     },
     (x: Tensor, axis: number, { keepDimensions = false }: KeepOptions = {}): Extremum => {
+      if (x.rank === 0) return ofScalar(name, x, axis);
       const d = axisOf(name, x, axis);
       return extremum(x, placesOf(x, d), d, keepDimensions);
     },
   );
+
+/** A scalar is a line of one element, as in torch: along axis 0 or -1 it is its own extremum. */
+export function ofScalar(name: string, x: Tensor, axis: number): Extremum {
+  axisOf(name, { shape: [1] }, axis);
+  return { values: x, indices: x.runtime.tensor(new Uint32Array(1), []) };
+}
 
 /** The largest element along an axis and its index; NaN wins. The gradient goes to that element alone. */
 export const max: AlongAxis = alongAxis("max", (x, d) => argmaxAlong(x, d, true));

@@ -80,7 +80,7 @@ function sliceOf({ attributes, inputs }: GradNode): Slice | undefined {
 const whole = ({ shape }: Tensor): Window[] => shape.map((size) => ({ start: 0, step: 1, size }));
 
 /** Resolves the number of a dimension; negative ones count from the end. Throws a ShapeError where it does not exist. */
-export function axisOf(op: string, { shape }: TensorSpec, axis: number): number {
+export function axisOf(op: string, { shape }: Pick<TensorSpec, "shape">, axis: number): number {
   const d = axis < 0 ? axis + shape.length : axis;
   if (!(d in shape))
     throw new ShapeError(`${op}: axis ${axis} is none of the dimensions of [${shape}]`);

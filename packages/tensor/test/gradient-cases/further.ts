@@ -56,6 +56,7 @@ export const furtherCases: FamilyCases = {
   median: checked(
     of("of four", [2, 4], (x) => ops.median(x, -1).values),
     of("of columns, kept", [3, 2], (x) => ops.median(x, 0, { keepDimensions: true }).values),
+    of("of all", [2, 3], (x) => ops.median(x)),
   ),
   unfold: checked(
     of("padded", image, (x) => ops.unfold(x, { window: 3, padding: 1 })),
