@@ -4,6 +4,6 @@ import { configDefaults } from "vitest/config";
 export default unit({
   include: ["**/*.test.mjs"],
   exclude: [...configDefaults.exclude, "**/*.docs.test.mjs"],
-  root: import.meta.dirname,
+  dir: import.meta.dirname,
   typecheck: { enabled: false },
 });

@@ -19,10 +19,14 @@ const laneTests = "**/*.{lane,browser}.test.ts";
  */
 export const unit = ({ exclude = [], ...test } = {}) =>
   defineConfig({
+    // Transformed modules are kept in node_modules, and packages share them as long as they have one root.
+    root: join(import.meta.dirname, "../.."),
     resolve: { conditions: [...source, ...defaultClientConditions] },
     ssr: { resolve: { conditions: [...source, ...defaultServerConditions] } },
     test: {
+      dir: process.cwd(),
       pool: "forks",
+      experimental: { fsModuleCache: true },
       isolate: false,
       include: files ?? ["src/**/*.test.ts", "test/**/*.test.ts"],
       exclude: [...configDefaults.exclude, ...(files ? [] : [laneTests]), ...exclude],
