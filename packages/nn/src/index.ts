@@ -62,7 +62,7 @@ export {
 } from "./layers/multihead-attention.js";
 export { type AffineOptions, GroupNorm, LayerNorm, RMSNorm } from "./layers/norms.js";
 export type { Pair } from "./layers/pair.js";
-export { AvgPool2d, MaxPool2d, type Pool2dOptions } from "./layers/pool.js";
+export { AvgPool2d, type AvgPool2dOptions, MaxPool2d, type Pool2dOptions } from "./layers/pool.js";
 export {
   GRU,
   type GRUResult,

@@ -1,5 +1,16 @@
 import { BertForSequenceClassification, DigitsCnn, GPT, Mlp, ResNet, UNet } from "@halfstep/models";
-import { Embedding, Generator, GRU, Linear, LSTM, Module } from "@halfstep/nn";
+import {
+  AvgPool2d,
+  Conv2d,
+  Embedding,
+  Generator,
+  GRU,
+  Linear,
+  LSTM,
+  MaxPool2d,
+  Module,
+  Sequential,
+} from "@halfstep/nn";
 import { cpuRuntime, type Runtime, type Tensor } from "@halfstep/tensor";
 import type { OnnxOptions } from "../src/index.js";
 
@@ -42,6 +53,14 @@ const ofImages = (model: Module, size: number, channels: number): Case => {
 
 const resnet = (shortcut: "projection" | "padding", stem: "cifar" | "imagenet"): Module =>
   new ResNet(runtime, { seed: 3, layers: [1, 1, 1], width: 4, classes: 5, shortcut, stem });
+
+/** Pools whose last windows reach past the padding, or whose means leave it out. */
+const pools = (): Module =>
+  new Sequential(
+    new Conv2d(runtime, 2, 3, { kernelSize: 1, generator: new Generator(4) }),
+    new MaxPool2d({ kernelSize: 2, ceilMode: true }),
+    new AvgPool2d({ kernelSize: 3, stride: 2, padding: 1, ceilMode: true, countIncludePad: false }),
+  );
 
 /** The scores of each token after a recurrent layer. */
 class Recurrent extends Module {
@@ -99,6 +118,7 @@ export const cases: Readonly<Record<string, () => Case>> = {
     };
   },
   CNN: () => ofImages(new DigitsCnn(runtime, { seed: 2 }), 28, 1),
+  pools: () => ofImages(pools(), 9, 2),
   "ResNet with padded shortcuts": () => ofImages(resnet("padding", "cifar"), 12, 3),
   "ResNet with projections": () => ofImages(resnet("projection", "imagenet"), 33, 3),
   "BERT classifier"() {

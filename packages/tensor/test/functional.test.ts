@@ -29,6 +29,8 @@ const golden = JSON.parse(
 
 type Apply = (x: Tensor, y: Tensor, z: Tensor, runtime: Runtime) => Tensor;
 
+const ceiled = { window: 3, stride: 2, padding: 1, ceilMode: true } as const;
+const far = { window: 2, stride: 3, padding: 1, ceilMode: true } as const;
 const windows = { window: [3, 2], stride: [2, 1], padding: [1, 0], dilation: [1, 2] } as const;
 
 const computed: Readonly<Record<string, Apply>> = {
@@ -77,6 +79,19 @@ const computed: Readonly<Record<string, Apply>> = {
   adaptiveAvgPool1d: (x) => f.adaptiveAvgPool1d(x, 3),
   maxPool1d: (x) => f.maxPool1d(x, { window: 3, stride: 2, padding: 1 }),
   avgPool1d: (x) => f.avgPool1d(x, { window: 2 }),
+  "maxPool2d, ceiled": (x) => f.maxPool2d(x, ceiled),
+  "maxPool2d of pairs, ceiled": (x) => f.maxPool2d(x, { window: 2, ceilMode: true }),
+  "maxPool2d, far": (x) => f.maxPool2d(x, far),
+  "avgPool2d, ceiled": (x) => f.avgPool2d(x, ceiled),
+  "avgPool2d, far": (x) => f.avgPool2d(x, far),
+  "avgPool2d without padding": (x) =>
+    f.avgPool2d(x, { window: 3, stride: 2, padding: 1, countIncludePad: false }),
+  "avgPool2d, ceiled, without padding": (x) =>
+    f.avgPool2d(x, { ...ceiled, countIncludePad: false }),
+  "maxPool1d, ceiled": (x) => f.maxPool1d(x, { window: 4, ceilMode: true }),
+  "avgPool1d, ceiled": (x) => f.avgPool1d(x, { window: 4, stride: 3, padding: 2, ceilMode: true }),
+  "avgPool1d without padding": (x) =>
+    f.avgPool1d(x, { window: 4, padding: 2, ceilMode: true, countIncludePad: false }),
   instanceNorm: (x, weight, bias) => f.instanceNorm(x, weight, bias),
   pixelShuffle: (x) => f.pixelShuffle(x, 2),
   pixelUnshuffle: (x) => f.pixelUnshuffle(x, 2),

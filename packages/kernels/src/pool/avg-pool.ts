@@ -1,4 +1,4 @@
-import type { Binding, KernelView, Launch } from "@halfstep/device";
+import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { type PoolAttributes, type PoolScalars, poolScalars } from "./shape.js";
 import {
   byWalk,
@@ -7,6 +7,7 @@ import {
   coveringWindows,
   definePool,
   eachWindow,
+  type PoolWalk,
   poolTypes,
   poolWalk,
   windows,
@@ -22,11 +23,11 @@ export function avgPool2d<B>(
 ): Launch<B> {
   const { input, out } = operands;
   const scalars = poolScalars("avgPool2d", { input }, { out }, attributes);
-  return { kernel: forwardKernels[poolWalk(attributes)], bindings: [input, out], scalars };
+  return launch(forwardKernels, [input, out], scalars, attributes);
 }
 
 /**
- * inputGradient of {@link avgPool2d}: each element sums the gradients of the windows that cover it, divided by the window's size.
+ * inputGradient of {@link avgPool2d}: each element sums the gradients of the windows that cover it, divided by the windows' sizes.
  */
 export function avgPool2dBackward<B>(
   operands: { readonly outGradient: Binding<B>; readonly inputGradient: Binding<B> },
@@ -34,20 +35,68 @@ export function avgPool2dBackward<B>(
 ): Launch<B> {
   const { outGradient, inputGradient } = operands;
   const scalars = poolScalars("avgPool2dBackward", { inputGradient }, { outGradient }, attributes);
-  const kernel = backwardKernels[poolWalk(attributes)];
-  return { kernel, bindings: [outGradient, inputGradient], scalars };
+  return launch(backwardKernels, [outGradient, inputGradient], scalars, attributes);
 }
 
-const forwardKernels = byWalk((walk) => {
+/** Whether all windows have one size, or each one counts the elements by which it divides. */
+type Sizes = "equal" | "counted";
+
+function launch<B>(
+  kernels: Readonly<Record<Sizes, Readonly<Record<PoolWalk, Kernel>>>>,
+  bindings: readonly Binding<B>[],
+  scalars: Readonly<Record<string, number>>,
+  attributes: PoolAttributes,
+): Launch<B> {
+  const { padding, ceilMode = false, countIncludePad = true } = attributes;
+  const areEqual = !ceilMode && (countIncludePad || (padding[0] === 0 && padding[1] === 0));
+  const walk = poolWalk(attributes);
+  if (areEqual) return { kernel: kernels.equal[walk], bindings, scalars };
+  const [countedHeight, countedWidth] = countIncludePad ? padding : [0, 0];
+  const counted = { ...scalars, countedHeight, countedWidth };
+  return { kernel: kernels.counted[walk], bindings, scalars: counted };
+}
+
+/** The rows and columns of padding on each side that count. */
+const countedScalars = ["countedHeight", "countedWidth"];
+
+const ofSizes = (make: (walk: PoolWalk, sizes: Sizes) => Kernel) => ({
+  equal: byWalk((walk) => make(walk, "equal")),
+  counted: byWalk((walk) => make(walk, "counted")),
+});
+
+const variantOf = (walk: PoolWalk, sizes: Sizes) => ({
+  walk,
+  ...(sizes === "equal"
+    ? { variant: walk }
+    : { variant: `${walk},counted`, scalars: countedScalars }),
+});
+
+/** WGSL by which a window at a place divides. */
+const divisor = (sizes: Sizes, row: string, column: string): string =>
+  sizes === "equal"
+    ? "f32(s.windowHeight * s.windowWidth)"
+    : `f32(extent(${row}, s.strideHeight, s.paddingHeight, s.windowHeight, s.height, s.countedHeight) * extent(${column}, s.strideWidth, s.paddingWidth, s.windowWidth, s.width, s.countedWidth))`;
+
+const extentFunction = (sizes: Sizes): string =>
+  sizes === "equal"
+    ? ""
+    : `
+// The elements that a window counts along an axis.
+fn extent(place: u32, stride: u32, padding: u32, window: u32, size: u32, counted: u32) -> u32 {
+  let start = i32(place * stride) - i32(padding);
+  return u32(min(start + i32(window), i32(size + counted)) - max(start, -i32(counted)));
+}
+`;
+
+const forwardKernels = ofSizes((walk, sizes) => {
   const { value, load } = poolTypes[walk];
   return definePool({
     name: "avgPool2d",
-    variant: walk,
-    walk,
+    ...variantOf(walk, sizes),
     reads: ["input"],
     out: "out",
     places: windows,
-    code: `
+    code: `${extentFunction(sizes)}
 fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {${coveredCells("row", "column")}  let plane = b * s.height;
   var sum = ${value}(0.0);
   for (var h = rows.x; h < rows.y; h++) {
@@ -55,57 +104,82 @@ fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {${coveredCells("r
       sum += ${load}_input(((plane + h) * s.width + w) * depth() + c);
     }
   }
-  return sum / f32(s.windowHeight * s.windowWidth);
+  return sum / ${divisor(sizes, "row", "column")};
 }
 `,
-    reference: ([x, y], scalars) =>
-      setMeans(y as KernelView, scalars, (sums, to, from) => {
+    reference([x, y], scalars) {
+      const sums = new Float64Array((y as KernelView).length);
+      const sizeAt = sizeOfWindows(scalars);
+      eachChannel(scalars, (to, from) => {
         sums[to] = (sums[to] as number) + (x?.[from] as number);
-      }),
+      });
+      for (let i = 0; i < sums.length; i++) (y as KernelView)[i] = (sums[i] as number) / sizeAt(i);
+    },
   });
 });
 
-const backwardKernels = byWalk((walk) => {
+const backwardKernels = ofSizes((walk, sizes) => {
   const { value, load } = poolTypes[walk];
+  const term = `${load}_outGradient(((plane + oh) * s.outWidth + ow) * depth() + c)`;
+  const [each, whole] =
+    sizes === "equal"
+      ? ["", ` / ${divisor(sizes, "", "")}`]
+      : [` / ${divisor(sizes, "oh", "ow")}`, ""];
   return definePool({
     name: "avgPool2dBackward",
-    variant: walk,
-    walk,
+    ...variantOf(walk, sizes),
     reads: ["outGradient"],
     out: "inputGradient",
     places: cells,
-    code: `
+    code: `${extentFunction(sizes)}
 fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {${coveringWindows}  let plane = b * s.outHeight;
   var sum = ${value}(0.0);
   for (var oh = ohs.x; oh < ohs.y; oh++) {
     for (var ow = ows.x; ow < ows.y; ow++) {
-      sum += ${load}_outGradient(((plane + oh) * s.outWidth + ow) * depth() + c);
+      sum += ${term}${each};
     }
   }
-  return sum / f32(s.windowHeight * s.windowWidth);
+  return sum${whole};
 }
 `,
-    reference: ([dy, dx], scalars) =>
-      setMeans(dx as KernelView, scalars, (sums, to, from) => {
-        sums[from] = (sums[from] as number) + (dy?.[to] as number);
-      }),
+    reference([dy, dx], scalars) {
+      const sums = new Float64Array((dx as KernelView).length);
+      const sizeAt = sizeOfWindows(scalars);
+      // Where all windows have one size, the sum is divided once, as in the program.
+      const [inTerm, inSum] = sizes === "equal" ? [() => 1, sizeAt] : [sizeAt, () => 1];
+      eachChannel(scalars, (to, from) => {
+        sums[from] = (sums[from] as number) + (dy?.[to] as number) / inTerm(to);
+      });
+      for (let i = 0; i < sums.length; i++) (dx as KernelView)[i] = (sums[i] as number) / inSum(i);
+    },
   });
 });
 
-/**
- * Sets the sums divided by the window's size; `add` is called with each element of the result and each of the input in its
- * window.
- */
-function setMeans(
-  means: KernelView,
-  scalars: PoolScalars,
-  add: (sums: Float64Array, to: number, from: number) => void,
-): void {
-  const { channels, windowHeight, windowWidth } = scalars;
-  const sums = new Float64Array(means.length);
+/** Calls `visit` with each element of the result and each of the input in its window. */
+function eachChannel(scalars: PoolScalars, visit: (to: number, from: number) => void): void {
   eachWindow(scalars, (to, covered) => {
-    for (const from of covered) for (let c = 0; c < channels; c++) add(sums, to + c, from + c);
+    for (const from of covered) for (let c = 0; c < scalars.channels; c++) visit(to + c, from + c);
   });
-  for (let i = 0; i < means.length; i++)
-    means[i] = (sums[i] as number) / (windowHeight * windowWidth);
+}
+
+/** By how much the window of an element of the result divides. */
+function sizeOfWindows(
+  scalars: PoolScalars & { readonly countedHeight?: number; readonly countedWidth?: number },
+): (element: number) => number {
+  const { countedHeight, countedWidth, windowHeight, windowWidth } = scalars;
+  if (countedHeight === undefined || countedWidth === undefined)
+    return () => windowHeight * windowWidth;
+  const { channels, outHeight, outWidth, height, width } = scalars;
+  const extent = (start: number, window: number, size: number, counted: number): number =>
+    Math.min(start + window, size + counted) - Math.max(start, -counted);
+  return (element) => {
+    const place = Math.floor(element / channels);
+    const top =
+      (Math.floor(place / outWidth) % outHeight) * scalars.strideHeight - scalars.paddingHeight;
+    const left = (place % outWidth) * scalars.strideWidth - scalars.paddingWidth;
+    return (
+      extent(top, windowHeight, height, countedHeight) *
+      extent(left, windowWidth, width, countedWidth)
+    );
+  };
 }

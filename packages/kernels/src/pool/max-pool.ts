@@ -56,8 +56,8 @@ export function maxPool2dBackward<B>(
   return { kernel, bindings: [input, outGradient, inputGradient], scalars };
 }
 
-const isPairs = ({ window, padding }: PoolAttributes): boolean =>
-  window[0] === 2 && window[1] === 2 && padding[0] === 0 && padding[1] === 0;
+const isPairs = ({ window, padding, ceilMode = false }: PoolAttributes): boolean =>
+  window[0] === 2 && window[1] === 2 && padding[0] === 0 && padding[1] === 0 && !ceilMode;
 
 const forwardKernel = (variant: string, walk: PoolWalk, compute: string): Kernel =>
   definePool({

@@ -22,6 +22,11 @@ const cases: readonly Case[] = [
   { batch: 2, height: 8, width: 8, channels: 4, window: [1, 2], stride: [3, 4], padding: [0, 1] },
   { batch: 2, height: 7, width: 7, channels: 4, window: [7, 7], stride: [7, 7], padding: [0, 0] },
   { batch: 1, height: 1, width: 1, channels: 1, window: [1, 1], stride: [1, 1], padding: [0, 0] },
+  { batch: 2, height: 5, width: 7, channels: 4, ...pairs, ceilMode: true },
+  ...([3, 4].map((channels) => ({
+    ...{ batch: 1, height: 6, width: 7, channels, window: [3, 3], stride: [2, 4], padding: [1, 1] },
+    ...{ ceilMode: true, countIncludePad: channels === 4 },
+  })) as Case[]),
   { batch: 0, height: 4, width: 4, channels: 4, ...pairs },
   { batch: 2, height: 6, width: 6, channels: 4, ...pairs, storage: "float16" },
   { batch: 2, height: 5, width: 5, channels: 3, ...pairs, storage: "bfloat16" },
@@ -62,6 +67,7 @@ const launchesOf =
 /** Every window's elements looked up one by one, padding being undefined. */
 function expected(attributes: Case, input: ArrayLike<number>, outGradient: ArrayLike<number>) {
   const { batch, height, width, channels, window, stride, padding } = attributes;
+  const { countIncludePad = true } = attributes;
   const [outHeight, outWidth] = poolOutputSize(attributes);
   const max: number[] = [];
   const mean: number[] = [];
@@ -82,12 +88,19 @@ function expected(attributes: Case, input: ArrayLike<number>, outGradient: Array
       }
     const values = cells.map((cell) => input[cell] as number);
     max.push(Math.max(...values));
-    mean.push(values.reduce((x, y) => x + y, 0) / (window[0] * window[1]));
+    // The padded image ends after the padding; cells beyond never count.
+    const countedAlong = (place: number, d: 0 | 1, size: number): number => {
+      const border = countIncludePad ? padding[d] : 0;
+      return Array.from({ length: window[d] }, (_, i) => place * stride[d] - padding[d] + i).filter(
+        (at) => at >= -border && at < size + border,
+      ).length;
+    };
+    const size = countedAlong(oh, 0, height) * countedAlong(ow, 1, width);
+    mean.push(values.reduce((x, y) => x + y, 0) / size);
     const winner = cells[values.indexOf(Math.max(...values))] as number;
     const dy = outGradient[o] as number;
     maxGradient[winner] = (maxGradient[winner] as number) + dy;
-    for (const cell of cells)
-      meanGradient[cell] = (meanGradient[cell] as number) + dy / (window[0] * window[1]);
+    for (const cell of cells) meanGradient[cell] = (meanGradient[cell] as number) + dy / size;
   }
   return { max, maxGradient, mean, meanGradient };
 }
@@ -117,6 +130,7 @@ describe("pooling on the CPU", () => {
     const shape = { height: 3, width: 3 };
     expect(() => poolOutputSize({ ...shape, ...pairs, padding: [0, 2] })).toThrow("at most half");
     expect(() => poolOutputSize({ ...shape, ...pairs, window: [4, 2] })).toThrow("does not fit");
+    expect(poolOutputSize({ ...shape, ...pairs, window: [4, 2], ceilMode: true })).toEqual([1, 2]);
     expect(() => poolOutputSize({ ...shape, ...pairs, stride: [0, 1] })).toThrow("at least 1");
   });
 });

@@ -12,27 +12,40 @@ export interface PoolAttributes {
   readonly stride: readonly [number, number];
   /** Rows above and below, columns left and right: at most half of the window. */
   readonly padding: readonly [number, number];
+  /** Windows that reach past the padding count as well, if they begin before it on the right, as torch's `ceil_mode`. Default false. */
+  readonly ceilMode?: boolean;
+  /** Means divide by the padding that a window covers, too. Default true. */
+  readonly countIncludePad?: boolean;
 }
 
-/** [height, width] of the result: ⌊(size + 2·padding - window) / stride⌋ + 1, as torch without `ceil_mode`. */
+/**
+ * [height, width] of the result: ⌊(size + 2·padding - window) / stride⌋ + 1, or with `ceilMode` ⌈…⌉ + 1, less one where the last window would
+ * begin in the padding on the right.
+ */
 export function poolOutputSize({
   height,
   width,
   window,
   stride,
   padding,
-}: Pick<PoolAttributes, "height" | "width" | "window" | "stride" | "padding">): [number, number] {
+  ceilMode = false,
+}: Pick<PoolAttributes, "height" | "width" | "window" | "stride" | "padding" | "ceilMode">): [
+  number,
+  number,
+] {
   const size = (length: number, d: 0 | 1): number => {
     if (window[d] < 1 || stride[d] < 1 || padding[d] < 0 || padding[d] * 2 > window[d])
       throw new RangeError(
         `pooling with window [${window}], stride [${stride}] and padding [${padding}]: window and stride must be at least 1, padding at most half of the window`,
       );
     const span = length + 2 * padding[d] - window[d];
-    if (span < 0)
+    const windows = (ceilMode ? Math.ceil : Math.floor)(span / stride[d]) + 1;
+    if (windows < 1)
       throw new RangeError(
         `pooling: a window of [${window}] does not fit into ${height}x${width} with padding [${padding}]`,
       );
-    return Math.floor(span / stride[d]) + 1;
+    const startsInPadding = ceilMode && (windows - 1) * stride[d] >= length + padding[d];
+    return startsInPadding ? windows - 1 : windows;
   };
   return [size(height, 0), size(width, 1)];
 }

@@ -47,6 +47,8 @@ interface PoolDefinition {
   readonly reads: readonly string[];
   readonly out: string;
   readonly places: PoolPlaces;
+  /** Scalars beside those of all pools. */
+  readonly scalars?: readonly string[];
   /**
    * WGSL with a function `compute(b, row, column, c)` that returns the value of `out` at a place. It may call `depth()`, the number of
    * values at a place, `covered` and `covering`.
@@ -59,6 +61,7 @@ interface PoolDefinition {
 
 export function definePool(definition: PoolDefinition): Kernel {
   const { name, variant, walk, reads, out, places, code, statement, reference } = definition;
+  const scalarNames = [...poolScalarNames, ...(definition.scalars ?? [])];
   return defineKernel({
     name,
     variant,
@@ -67,7 +70,7 @@ export function definePool(definition: PoolDefinition): Kernel {
       ...reads.map((read) => ({ name: read, access: "read" as const })),
       { name: out, access: "write" },
     ],
-    scalars: poolScalarNames.map((scalar) => ({ name: scalar, type: "u32" })),
+    scalars: scalarNames.map((scalar) => ({ name: scalar, type: "u32" })),
     body: () =>
       windowFunctions(walk) +
       code +

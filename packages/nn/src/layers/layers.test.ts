@@ -125,6 +125,16 @@ test.each(runtimes)("layers compute what their names say: %s", async (_, open) =
   const image = runtime.tensor(pixels, [1, 4, 4, 1]);
   closeTo(await valuesOf(new MaxPool2d({ kernelSize: 2 }).forward(image)), [6, 8, 14, 16]);
   closeTo(
+    await valuesOf(new MaxPool2d({ kernelSize: 3, ceilMode: true }).forward(image)),
+    [11, 12, 15, 16],
+  );
+  closeTo(
+    await valuesOf(
+      new AvgPool2d({ kernelSize: 3, padding: 1, countIncludePad: false }).forward(image),
+    ),
+    [3.5, 5.5, 11.5, 13.5],
+  );
+  closeTo(
     await valuesOf(new AvgPool2d({ kernelSize: [2, 4], stride: [1, 4] }).forward(image)),
     [4.5, 8.5, 12.5],
   );

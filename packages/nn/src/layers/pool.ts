@@ -1,4 +1,5 @@
 import {
+  type AvgPoolOptions,
   avgPool2d,
   maxPool2d,
   type PoolOptions,
@@ -9,27 +10,38 @@ import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 import type { Pair } from "./pair.js";
 
-/** Windows of pooling layers; a pair is height and width. */
+/** Windows of {@link MaxPool2d}; a pair is height and width. */
 export interface Pool2dOptions {
   readonly kernelSize: Pair;
   /** Default: the kernel size. */
   readonly stride?: Pair;
   /** Default 0. */
   readonly padding?: Pair;
+  /** A last window may reach past the padding, as with torch's `ceil_mode`. Default false. */
+  readonly ceilMode?: boolean;
+}
+
+/** Windows of {@link AvgPool2d}. */
+export interface AvgPool2dOptions extends Pool2dOptions {
+  /** Whether padding counts as zeros. Default true. */
+  readonly countIncludePad?: boolean;
 }
 
 abstract class Pool2d extends Module {
   readonly kernelSize: Pair;
   readonly stride: Pair;
   readonly padding: Pair;
+  readonly ceilMode: boolean;
 
-  constructor(options: Pool2dOptions) {
+  /** @param call the call of the layer, for errors */
+  constructor(call: string, options: Pool2dOptions) {
     super();
-    requireArguments(`new ${this.constructor.name}({ kernelSize, stride?, padding? })`, options);
-    const { kernelSize, stride = kernelSize, padding = 0 } = options;
+    requireArguments(call, options);
+    const { kernelSize, stride = kernelSize, padding = 0, ceilMode = false } = options;
     this.kernelSize = kernelSize;
     this.stride = stride;
     this.padding = padding;
+    this.ceilMode = ceilMode;
   }
 
   /** The op's options, if it can take the input. */
@@ -38,20 +50,36 @@ abstract class Pool2d extends Module {
       throw new ShapeError(
         `${this.label} needs an input [batch, height, width, channels], not [${x.shape}]`,
       );
-    const { kernelSize: window, stride, padding } = this;
-    return { window, stride, padding };
+    const { kernelSize: window, stride, padding, ceilMode } = this;
+    return { window, stride, padding, ...(ceilMode && { ceilMode }) };
   }
 }
 
 /** Maximum of each window of images [batch, height, width, channels]. */
 export class MaxPool2d extends Pool2d {
+  constructor(options: Pool2dOptions) {
+    super("new MaxPool2d({ kernelSize, stride?, padding?, ceilMode? })", options);
+  }
+
   forward(x: Tensor): Tensor {
     return maxPool2d(x, this.optionsFor(x));
   }
 }
 
-/** Mean of each window of images [batch, height, width, channels]; padding counts as zeros. */
+/** Mean of each window of images [batch, height, width, channels]; padding counts as zeros, unless told otherwise. */
 export class AvgPool2d extends Pool2d {
+  readonly countIncludePad: boolean;
+
+  constructor(options: AvgPool2dOptions) {
+    super("new AvgPool2d({ kernelSize, stride?, padding?, ceilMode?, countIncludePad? })", options);
+    this.countIncludePad = options.countIncludePad ?? true;
+  }
+
+  protected override optionsFor(x: Tensor): AvgPoolOptions {
+    const options = super.optionsFor(x);
+    return this.countIncludePad ? options : { ...options, countIncludePad: false };
+  }
+
   forward(x: Tensor): Tensor {
     return avgPool2d(x, this.optionsFor(x));
   }

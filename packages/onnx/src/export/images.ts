@@ -1,5 +1,5 @@
 import { type Conv2dAttributes, conv2dOutputSize } from "@halfstep/kernels";
-import type { Conv2dOptions, PoolOptions } from "@halfstep/tensor";
+import type { AvgPoolOptions, Conv2dOptions } from "@halfstep/tensor";
 import type { Resample } from "@halfstep/tensor/internals";
 import { dataType } from "../data-type.js";
 import type { Emission } from "./emission.js";
@@ -36,17 +36,20 @@ export function emitConv2d(emission: Emission): void {
   emission.result(output, { order: channelsFirst });
 }
 
-/** A pool, by its operator and further attributes. */
+/** A pool, by its operator. */
 export const emitPool =
-  (operator: string, more: Readonly<Record<string, number>> = {}) =>
+  (operator: "MaxPool" | "AveragePool") =>
   (emission: Emission): void => {
-    const { window, stride = window, padding = 0 } = emission.attributes<PoolOptions>();
+    const attributes = emission.attributes<AvgPoolOptions>();
+    const { window, stride = window, padding = 0, ceilMode = false } = attributes;
+    const { countIncludePad = true } = attributes;
     const [top, left] = pair(padding);
     const output = emission.node(operator, [emission.take(0, { order: channelsFirst })], {
       kernel_shape: pair(window),
       strides: pair(stride),
       pads: [top, left, top, left],
-      ...more,
+      ...(operator === "AveragePool" && { count_include_pad: Number(countIncludePad) }),
+      ...(ceilMode && { ceil_mode: 1 }),
     });
     emission.result(output, { order: channelsFirst });
   };

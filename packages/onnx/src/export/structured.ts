@@ -300,7 +300,7 @@ export const structured: ReadonlyMap<object, (emission: Emission) => void> = new
   [ops.lstm, emitLayer("LSTM")],
   [ops.gru, emitLayer("GRU")],
   [ops.maxPool2d, emitPool("MaxPool")],
-  [ops.avgPool2d, emitPool("AveragePool", { count_include_pad: 1 })],
+  [ops.avgPool2d, emitPool("AveragePool")],
   [ops.batchNorm, emitBatchNorm],
   [ops.layerNorm, emitLayerNorm],
   [ops.rmsNorm, emitRmsNorm],

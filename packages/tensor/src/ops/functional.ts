@@ -27,7 +27,7 @@ export {
 export { type CtcOptions, ctcLoss } from "./losses/ctc.js";
 export { lerp, outer } from "./mixing.js";
 export { instanceNorm, pixelShuffle, pixelUnshuffle } from "./pixels.js";
-export { avgPool1d, maxPool1d, type Pool1dOptions } from "./pool.js";
+export { type AvgPool1dOptions, avgPool1d, maxPool1d, type Pool1dOptions } from "./pool.js";
 export {
   type DrawOptions,
   type MultinomialOptions,

@@ -139,7 +139,7 @@ export {
 } from "./losses/regression.js";
 export { type MatmulOptions, matmul } from "./matmul.js";
 export { groupNorm, layerNorm, type NormOptions, type RmsNormOptions, rmsNorm } from "./norms.js";
-export { avgPool2d, maxPool2d, type PoolOptions } from "./pool.js";
+export { type AvgPoolOptions, avgPool2d, maxPool2d, type PoolOptions } from "./pool.js";
 export {
   type AddProductOptions,
   addbmm,

@@ -12,7 +12,7 @@ import {
 import { NoSecondDerivativeError, ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 
-/** Windows of {@link maxPool2d} and {@link avgPool2d}; a pair is height and width. */
+/** Windows of {@link maxPool2d}; a pair is height and width. */
 export interface PoolOptions {
   /** Size of a window. */
   readonly window: number | readonly [number, number];
@@ -20,6 +20,17 @@ export interface PoolOptions {
   readonly stride?: number | readonly [number, number];
   /** Default 0. */
   readonly padding?: number | readonly [number, number];
+  /**
+   * A last window may reach past the padding, if it does not begin in the padding on the right, as with torch's `ceil_mode`. Default false:
+   * what the last whole window leaves is not read.
+   */
+  readonly ceilMode?: boolean | undefined;
+}
+
+/** Windows of {@link avgPool2d}. */
+export interface AvgPoolOptions extends PoolOptions {
+  /** Whether padding counts as zeros; otherwise means are of the input alone. Default true, as torch's `count_include_pad`. */
+  readonly countIncludePad?: boolean;
 }
 
 const pair = (value: number | readonly [number, number]): readonly [number, number] =>
@@ -28,12 +39,12 @@ const pair = (value: number | readonly [number, number]): readonly [number, numb
 function attributesOf(
   op: string,
   shape: readonly number[],
-  options: PoolOptions,
+  options: AvgPoolOptions,
 ): kernels.PoolAttributes {
   if (shape.length !== 4)
     throw new ShapeError(`${op} needs an input [batch, height, width, channels], not [${shape}]`);
   const [batch, height, width, channels] = shape as [number, number, number, number];
-  const { window, stride = window, padding = 0 } = options;
+  const { window, stride = window, padding = 0, ceilMode, countIncludePad } = options;
   return {
     batch,
     height,
@@ -42,16 +53,17 @@ function attributesOf(
     window: pair(window),
     stride: pair(stride),
     padding: pair(padding),
+    ...(ceilMode && { ceilMode }),
+    ...(countIncludePad === false && { countIncludePad }),
   };
 }
 
 function outputOf(op: string, x: TensorSpec, options: PoolOptions): TensorSpec {
   const attributes = attributesOf(op, x.shape, options);
-  const { window, padding } = attributes;
-  if (
-    attributes.height + 2 * padding[0] < window[0] ||
-    attributes.width + 2 * padding[1] < window[1]
-  )
+  const { window, stride, padding, ceilMode = false } = attributes;
+  const lacks = (size: number, d: 0 | 1): boolean =>
+    size + 2 * padding[d] + (ceilMode ? stride[d] - 1 : 0) < window[d];
+  if (lacks(attributes.height, 0) || lacks(attributes.width, 1))
     throw new ShapeError(
       `${op}: a window [${window}] does not fit into ${attributes.height}×${attributes.width} with padding [${padding}]`,
     );
@@ -59,9 +71,9 @@ function outputOf(op: string, x: TensorSpec, options: PoolOptions): TensorSpec {
   return { shape: [attributes.batch, height, width, attributes.channels], dtype: x.dtype };
 }
 
-type Pool = CallableOp<(x: Tensor, options: PoolOptions) => Tensor, PoolOptions>;
+type Pool<O extends PoolOptions> = CallableOp<(x: Tensor, options: O) => Tensor, O>;
 
-const poolOf = (op: Op<PoolOptions>): Pool =>
+const poolOf = <O extends PoolOptions>(op: Op<O>, more: kinds.ParameterKinds): Pool<O> =>
   callable(
     op,
     {
@@ -70,9 +82,11 @@ const poolOf = (op: Op<PoolOptions>): Pool =>
         window: kinds.pair,
         stride: kinds.optional(kinds.pair),
         padding: kinds.optional(kinds.pair),
+        ceilMode: kinds.optional(kinds.flag),
+        ...more,
       }),
     },
-    (x: Tensor, options: PoolOptions) => op.apply([x], options),
+    (x: Tensor, options: O) => op.apply([x], options),
   );
 
 const maxPool2dOp: Op<PoolOptions> = defineOp<PoolOptions>({
@@ -92,7 +106,7 @@ const maxPool2dOp: Op<PoolOptions> = defineOp<PoolOptions>({
 });
 
 /** Maximum of each window of an input [batch, height, width, channels]; NaN wins, as in torch. */
-export const maxPool2d: Pool = poolOf(maxPool2dOp);
+export const maxPool2d: Pool<PoolOptions> = poolOf(maxPool2dOp, {});
 
 const maxPool2dBackward: Op<PoolOptions> = defineOp<PoolOptions>({
   name: "maxPool2dBackward",
@@ -115,7 +129,9 @@ const maxPool2dBackward: Op<PoolOptions> = defineOp<PoolOptions>({
   },
 });
 
-const avgPool2dOp: Op<PoolOptions> = defineOp<PoolOptions>({
+const counting = { countIncludePad: kinds.optional(kinds.flag) };
+
+const avgPool2dOp: Op<AvgPoolOptions> = defineOp<AvgPoolOptions>({
   name: "avgPool2d",
   castPolicy: "none",
   shape: ([x], options) => [outputOf("avgPool2d", x as TensorSpec, options)],
@@ -134,12 +150,12 @@ const avgPool2dOp: Op<PoolOptions> = defineOp<PoolOptions>({
   ],
 });
 
-/** Mean of each window of an input [batch, height, width, channels]; padding counts as zeros, as in torch. */
-export const avgPool2d: Pool = poolOf(avgPool2dOp);
+/** Mean of each window of an input [batch, height, width, channels]; padding counts as zeros, as in torch, unless told otherwise. */
+export const avgPool2d: Pool<AvgPoolOptions> = poolOf(avgPool2dOp, counting);
 
-const avgPool2dBackward: Op<{ shape: readonly number[]; options: PoolOptions }> = defineOp<{
+const avgPool2dBackward: Op<{ shape: readonly number[]; options: AvgPoolOptions }> = defineOp<{
   shape: readonly number[];
-  options: PoolOptions;
+  options: AvgPoolOptions;
 }>({
   name: "avgPool2dBackward",
   castPolicy: "none",
@@ -159,7 +175,7 @@ const avgPool2dBackward: Op<{ shape: readonly number[]; options: PoolOptions }> 
   ],
 });
 
-/** Windows of {@link maxPool1d} and {@link avgPool1d}. */
+/** Windows of {@link maxPool1d}. */
 export interface Pool1dOptions {
   /** Size of a window. */
   readonly window: number;
@@ -167,12 +183,24 @@ export interface Pool1dOptions {
   readonly stride?: number;
   /** Default 0. */
   readonly padding?: number;
+  /** As for {@link maxPool2d}. Default false. */
+  readonly ceilMode?: boolean | undefined;
 }
 
-type Pool1d = (x: Tensor, options: Pool1dOptions) => Tensor;
+/** Windows of {@link avgPool1d}. */
+export interface AvgPool1dOptions extends Pool1dOptions {
+  /** As for {@link avgPool2d}. Default true. */
+  readonly countIncludePad?: boolean;
+}
+
+type Pool1d<O extends Pool1dOptions> = (x: Tensor, options: O) => Tensor;
 
 /** A pool of images of one row. */
-const pool1d = (name: string, pool: Pool): Pool1d =>
+const pool1d = <O extends Pool1dOptions>(
+  name: string,
+  pool: (x: Tensor, options: PoolOptions) => Tensor,
+  more: kinds.ParameterKinds,
+): Pool1d<O> =>
   checked(
     name,
     {
@@ -181,12 +209,15 @@ const pool1d = (name: string, pool: Pool): Pool1d =>
         window: kinds.integer,
         stride: kinds.optional(kinds.integer),
         padding: kinds.optional(kinds.integer),
+        ceilMode: kinds.optional(kinds.flag),
+        ...more,
       }),
     },
-    (x: Tensor, { window, stride = window, padding = 0 }: Pool1dOptions): Tensor => {
+    (x: Tensor, { window, stride = window, padding = 0, ...others }: O): Tensor => {
       if (x.rank !== 3)
         throw new ShapeError(`${name} needs an input [batch, length, channels], not [${x.shape}]`);
       const y = pool(x.reshape(x.shape.toSpliced(1, 0, 1)), {
+        ...others,
         window: [1, window],
         stride: [1, stride],
         padding: [0, padding],
@@ -196,7 +227,7 @@ const pool1d = (name: string, pool: Pool): Pool1d =>
   );
 
 /** Maximum of each window of an input [batch, length, channels]; NaN wins, as in torch. */
-export const maxPool1d: Pool1d = pool1d("maxPool1d", maxPool2d);
+export const maxPool1d: Pool1d<Pool1dOptions> = pool1d("maxPool1d", maxPool2d, {});
 
-/** Mean of each window of an input [batch, length, channels]; padding counts as zeros, as in torch. */
-export const avgPool1d: Pool1d = pool1d("avgPool1d", avgPool2d);
+/** Mean of each window of an input [batch, length, channels]; padding counts as zeros, as in torch, unless told otherwise. */
+export const avgPool1d: Pool1d<AvgPool1dOptions> = pool1d("avgPool1d", avgPool2d, counting);

@@ -92,6 +92,19 @@ case("adaptiveAvgPool2d of divisors", [image], on_images(lambda x: F.adaptive_av
 case("adaptiveAvgPool1d", [sequence], on_sequences(lambda x: F.adaptive_avg_pool1d(x, 3)))
 case("maxPool1d", [sequence], on_sequences(lambda x: F.max_pool1d(x, 3, 2, 1)))
 case("avgPool1d", [sequence], on_sequences(lambda x: F.avg_pool1d(x, 2)))
+# The last window begins in the input, or where the padding on the right would begin, which drops it.
+ceiled = {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}
+far = {"kernel_size": 2, "stride": 3, "padding": 1, "ceil_mode": True}
+case("maxPool2d, ceiled", [image], on_images(lambda x: F.max_pool2d(x, **ceiled)))
+case("maxPool2d of pairs, ceiled", [image], on_images(lambda x: F.max_pool2d(x, 2, ceil_mode=True)))
+case("maxPool2d, far", [image], on_images(lambda x: F.max_pool2d(x, **far)))
+case("avgPool2d, ceiled", [image], on_images(lambda x: F.avg_pool2d(x, **ceiled)))
+case("avgPool2d, far", [image], on_images(lambda x: F.avg_pool2d(x, **far)))
+case("avgPool2d without padding", [image], on_images(lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False)))
+case("avgPool2d, ceiled, without padding", [image], on_images(lambda x: F.avg_pool2d(x, **ceiled, count_include_pad=False)))
+case("maxPool1d, ceiled", [sequence], on_sequences(lambda x: F.max_pool1d(x, 4, 4, ceil_mode=True)))
+case("avgPool1d, ceiled", [sequence], on_sequences(lambda x: F.avg_pool1d(x, 4, 3, 2, ceil_mode=True)))
+case("avgPool1d without padding", [sequence], on_sequences(lambda x: F.avg_pool1d(x, 4, 4, 2, True, False)))
 case("instanceNorm", [image, numbers([4], 9), numbers([4], 10)], lambda x, w, b: on_images(lambda y: F.instance_norm(y, weight=w, bias=b))(x))
 case("pixelShuffle", [image], on_images(lambda x: F.pixel_shuffle(x, 2)))
 case("pixelUnshuffle", [numbers([2, 4, 6, 3], 11)], on_images(lambda x: F.pixel_unshuffle(x, 2)))
