@@ -2,8 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { UNet } from "@halfstep/models";
 import { InferenceSession, Tensor } from "@halfstep/onnxruntime";
-import { cpuRuntime, noGrad } from "@halfstep/tensor";
+import { cpuRuntime, noGrad, type Runtime } from "@halfstep/tensor";
 import { readWeights } from "@halfstep/trainer/node";
 import { runApp } from "@halfstep/vitest/run-app";
 import { afterAll, expect, it } from "vitest";
@@ -17,9 +18,18 @@ const golden = (name: string): string =>
   fileURLToPath(new URL(`./golden/${name}`, import.meta.url));
 const path = golden("unet.pth");
 const key = "averaged.weights";
-const { height, width, pixels, logits } = JSON.parse(readFileSync(golden("unet.json"), "utf8"));
+const { height, width, pixels, logits, logitsOfThree } = JSON.parse(
+  readFileSync(golden("unet.json"), "utf8"),
+);
 const scratch = mkdtempSync(join(tmpdir(), "halfstep-unet-"));
 afterAll(() => rmSync(scratch, { recursive: true }));
+
+/** The scores of the golden picture, [height, width, classes]. */
+const scoresOf = (runtime: Runtime, model: UNet): Promise<ArrayLike<number>> => {
+  const numbers = Float32Array.from(pixels, (byte: number) => encoded.linear[byte] as number);
+  const x = runtime.tensor(numbers, [1, 3, height, width]).permute([0, 2, 3, 1]);
+  return noGrad(() => model.forward(x)).toArray();
+};
 
 it("a checkpoint of milesial's form has torch's scores, and its sigmoid is a softmax of two", async () => {
   const runtime = cpuRuntime();
@@ -28,13 +38,22 @@ it("a checkpoint of milesial's form has torch's scores, and its sigmoid is a sof
     ...{ channels: 3, width: 2, bilinear: true, classes: ["0", "1"], maskValues: [0, 255] },
     ...{ path, step: 0, scale: 0.5, encoding: "linear" },
   });
-  const numbers = Float32Array.from(pixels, (byte: number) => encoded.linear[byte] as number);
-  const x = runtime.tensor(numbers, [1, 3, height, width]).permute([0, 2, 3, 1]);
-  const found = await noGrad(() => model.forward(x)).toArray();
+  const found = await scoresOf(runtime, model);
   for (const [i, logit] of (logits as number[]).entries()) {
     expect(found[2 * i]).toBe(0);
     expect(found[2 * i + 1]).toBeCloseTo(logit, 4);
   }
+});
+
+it("another key of the file has torch's scores of three classes, different in each pixel", async () => {
+  const runtime = cpuRuntime();
+  const opened = await openPretrained(runtime, { path, key: "last.weights" });
+  expect(opened).toMatchObject({ classes: ["0", "1", "2"], maskValues: [0, 1, 2] });
+  const found = await scoresOf(runtime, opened.model);
+  const count = height * width;
+  for (let i = 0; i < 3 * count; i++)
+    expect(found[3 * (i % count) + Math.floor(i / count)]).toBeCloseTo(logitsOfThree[i], 4);
+  expect(new Set(logitsOfThree).size).toBeGreaterThan(2.5 * count);
 });
 
 it("ONNX Runtime computes its scores from the exported file", async () => {

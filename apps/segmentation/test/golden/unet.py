@@ -1,7 +1,7 @@
 """A small U-Net in the form in which milesial/Pytorch-UNet saves its checkpoints, and its logits.
 
 The network is that of its unet/unet_model.py, with few channels. A checkpoint is the state dict itself, with the list `mask_values` among its
-tensors. Made with torch 1.13.0 (Debian 12: python3-torch 1.13.1+dfsg-4, CPU) and Python 3.11:
+tensors. Two of them, for two classes and for three, are the same but for the last layer. Made with torch 1.13.0 (Debian 12: python3-torch 1.13.1+dfsg-4, CPU) and Python 3.11:
 
     python3 unet.py
 """
@@ -92,17 +92,36 @@ model = UNet(width=2, classes=1)
 for module in model.modules():
     if isinstance(module, nn.BatchNorm2d):
         nn.init.uniform_(module.weight, 0.5, 1.5)
-        nn.init.normal_(module.bias, 0, 0.1)
-        nn.init.normal_(module.running_mean, 0, 0.2)
-        nn.init.uniform_(module.running_var, 0.5, 1.5)
-# Numbers that float16 holds, so that the file is half as large.
-model.half().float().eval()
+        nn.init.uniform_(module.bias, 0.8, 1.6)
+        # The mean of all batches, of which there is one.
+        module.momentum = None
 # Bytes of a picture, [channels, height, width].
 picture = torch.arange(3 * 17 * 20) * 37 % 256
+x = picture.reshape(1, 3, 17, 20) / 255
+# Moments of pictures: with any others whole channels are zero behind ReLU, and logits are the same everywhere.
 with torch.no_grad():
-    logits = model(picture.reshape(1, 3, 17, 20) / 255)
-state = {**model.half().state_dict(), "mask_values": [0, 1]}
+    model.train()(torch.rand(8, 3, 17, 20))
+# Numbers that float16 holds, so that the file is half as large.
+model.half().float().eval()
+three = OutConv(2, 3)
+nn.init.normal_(three.conv.weight)
+nn.init.normal_(three.conv.bias)
+three.half().float()
+
+
+def scores():
+    with torch.no_grad():
+        logits = model(x)[0]
+    assert all(len(of_class.unique()) > 300 for of_class in logits), "a golden file needs logits that differ"
+    return logits.flatten().tolist()
+
+
+golden = {"height": 17, "width": 20, "pixels": picture.tolist(), "logits": scores()}
+two_classes = {**model.half().state_dict(), "mask_values": [0, 1]}
+model.float().outc = three
+golden["logitsOfThree"] = scores()
+heads = {f"outc.{name}": tensor for name, tensor in three.half().state_dict().items()}
+three_classes = {**two_classes, **heads, "mask_values": [0, 1, 2]}
 # Two dicts: a key has to choose one.
-torch.save({"last": {"weights": state}, "averaged": {"weights": state}}, directory / "unet.pth")
-golden = {"height": 17, "width": 20, "pixels": picture.tolist(), "logits": logits.flatten().tolist()}
+torch.save({"last": {"weights": three_classes}, "averaged": {"weights": two_classes}}, directory / "unet.pth")
 (directory / "unet.json").write_text(json.dumps(golden) + "\n")
