@@ -130,8 +130,14 @@ async function tracked(by: "wandb" | "otel", env: Readonly<Record<string, string
   return { code, stderr, ...JSON.parse(stdout) };
 }
 
-const wandb = (address: string) =>
-  tracked("wandb", { WANDB_BASE_URL: address, WANDB_API_KEY: "k".repeat(40) });
+const wandb = (address: string, env: Readonly<Record<string, string>> = {}) =>
+  tracked("wandb", { WANDB_BASE_URL: address, WANDB_API_KEY: "k".repeat(40), ...env });
+
+/** Threads begin later than sending may take, as on a busy machine. */
+const lateThreads = encodeURIComponent(
+  'import{isMainThread}from"node:worker_threads";' +
+    "if(!isMainThread)Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0,6000)",
+);
 
 const exported = (address: string) =>
   tracked("otel", { OTEL_EXPORTER_OTLP_ENDPOINT: address, OTEL_SERVICE_NAME: "mine" });
@@ -176,9 +182,13 @@ describe("Weights & Biases", () => {
         ];
   };
 
-  it("gets a line of history for each step", { timeout: 60_000 }, async () => {
+  it("gets a line of history for each step, however late its thread begins", {
+    timeout: 60_000,
+  }, async () => {
     await using server = await loopbackServer(answer);
-    const { code, notes, listeners } = await wandb(server.address);
+    const { code, notes, listeners } = await wandb(server.address, {
+      NODE_OPTIONS: `--import=data:text/javascript,${lateThreads}`,
+    });
     expect(code).toBe(0);
     expect(notes).toEqual([expect.stringMatching(/shows the run at .*\/me\/halfstep\/runs\/\w+$/)]);
     // Signals stay those of the program.

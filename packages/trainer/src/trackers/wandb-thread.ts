@@ -7,6 +7,7 @@ const port = parentPort;
 if (port) await serve((answer) => port.postMessage(answer));
 
 async function serve(post: (answer: WandbAnswer) => void): Promise<void> {
+  post({ kind: "loaded" });
   const { project, entity, name, config } = workerData as WandbThreadSetting;
   try {
     const run = await wandb.init({

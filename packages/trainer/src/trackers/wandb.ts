@@ -26,13 +26,14 @@ export type WandbRequest =
   | { readonly kind: "log"; readonly scalars: Scalars; readonly step: number }
   | { readonly kind: "finish"; readonly exitCode: number };
 
-/** What the thread says: where the run is shown, or that it has ended. */
+/** What the thread says: that it has loaded the package, where the run is shown, or that it has ended. */
 export type WandbAnswer =
+  | { readonly kind: "loaded" }
   | { readonly kind: "begun"; readonly url: string }
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "finished" };
 
-/** Milliseconds that sending the rest may take. */
+/** Milliseconds without an answer in which the rest should be sent. Loading the package does not count: a busy machine needs longer. */
 const patience = 5000;
 
 /**
@@ -70,7 +71,14 @@ class WandbRun {
   /** The figures of the last step. Evaluations after it belong to its line, because a step has one. */
   #line: { readonly step: number; readonly scalars: Scalars } | undefined;
   #closing: Promise<void> | undefined;
+  /** While closing: ends it where the thread stays silent. */
+  #timer: NodeJS.Timeout | undefined;
   #resolveEnded: () => void = () => {};
+  #resolveLoaded: () => void = () => {};
+  /** When the thread has loaded the package, or has failed. */
+  readonly #loaded = new Promise<void>((resolve) => {
+    this.#resolveLoaded = resolve;
+  });
   /** When the thread has sent everything, or has failed. */
   readonly #ended = new Promise<void>((resolve) => {
     this.#resolveEnded = resolve;
@@ -92,6 +100,8 @@ class WandbRun {
     this.#thread.stderr.on("data", (text) => this.#fail(String(text)));
     this.#thread.on("error", ({ message }) => this.#end(message));
     this.#thread.on("message", (answer: WandbAnswer) => {
+      this.#timer?.refresh();
+      if (answer.kind === "loaded") this.#resolveLoaded();
       if (answer.kind === "failed") this.#end(answer.reason);
       if (answer.kind === "finished") this.#end();
       if (answer.kind === "begun") onNote(`Weights & Biases shows the run at ${answer.url}`);
@@ -124,14 +134,16 @@ class WandbRun {
     this.#send();
     this.#thread.ref();
     this.#ask({ kind: "finish", exitCode: summary ? 0 : 1 });
-    const timer = setTimeout(() => this.#end("it does not answer"), patience);
+    await this.#loaded;
+    this.#timer = setTimeout(() => this.#end("it does not answer"), patience);
     await this.#ended;
-    clearTimeout(timer);
+    clearTimeout(this.#timer);
     await this.#thread.terminate();
   }
 
   #end(failure?: string): void {
     if (failure !== undefined) this.#fail(failure);
+    this.#resolveLoaded();
     this.#resolveEnded();
   }
 
