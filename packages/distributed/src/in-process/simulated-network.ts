@@ -12,14 +12,18 @@ export interface SimulationOptions {
   readonly loss?: number;
 }
 
+/** Turns of the event loop in which ranks may compute before a deadline passes. */
+const patience = 100;
+
 interface Event {
   readonly time: number;
+  readonly isDeadline: boolean;
   readonly act: () => void;
 }
 
 /**
  * A network with a virtual clock. Each message has a random delay, so that messages overtake each other, or is lost. The clock advances
- * when all ranks wait.
+ * when all ranks wait: a deadline passes only where nothing has been sent for many turns of the event loop, in which ranks may compute.
  */
 export function simulatedNetwork({ seed, delay = 10, loss = 0 }: SimulationOptions): Network {
   let now = 0;
@@ -30,19 +34,23 @@ export function simulatedNetwork({ seed, delay = 10, loss = 0 }: SimulationOptio
     (philox4x32([drawn++, 0, 0, 0], [seed >>> 0, Math.floor(seed / 2 ** 32)])[0] as number) /
     2 ** 32;
 
-  const advance = (): void => {
+  const advance = (turn = 0): void => {
     let next: Event | undefined;
     for (const event of events) if (!next || event.time < next.time) next = event;
     isRunning = next !== undefined;
     if (!next) return;
+    if (next.isDeadline && turn < patience) {
+      setImmediate(advance, turn + 1);
+      return;
+    }
     events.delete(next);
     now = next.time;
     next.act();
     // The microtasks of the ranks run first.
     setImmediate(advance);
   };
-  const after = (milliseconds: number, act: () => void): (() => void) => {
-    const event = { time: now + milliseconds, act };
+  const schedule = (milliseconds: number, act: () => void, isDeadline: boolean): (() => void) => {
+    const event = { time: now + milliseconds, act, isDeadline };
     events.add(event);
     if (!isRunning) {
       isRunning = true;
@@ -51,11 +59,11 @@ export function simulatedNetwork({ seed, delay = 10, loss = 0 }: SimulationOptio
     return () => events.delete(event);
   };
   return {
-    after,
+    after: (milliseconds, act) => schedule(milliseconds, act, true),
     send(message, deliver) {
       const isLost = random() < loss;
       const time = random() * delay;
-      if (!isLost) after(time, () => deliver(message));
+      if (!isLost) schedule(time, () => deliver(message), false);
     },
   };
 }
