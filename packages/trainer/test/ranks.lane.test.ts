@@ -13,19 +13,48 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-const [openMpi = "mpirun"] = process.env.HALFSTEP_TEST_LAUNCHERS?.split(",") ?? [];
+const [openMpi = "mpirun", mpich = "mpiexec"] =
+  process.env.HALFSTEP_TEST_LAUNCHERS?.split(",") ?? [];
+const onOpenMpi = (ranks: number) => [
+  openMpi,
+  "--oversubscribe",
+  "--bind-to",
+  "none",
+  "-n",
+  `${ranks}`,
+];
 
 describe("a job that loses a rank", () => {
   it("ends, says which, and goes on with a rank less and with as many", async () => {
     const [kill] = await killRanks({
       ...{ program, directory, kills: 1, ranks: 2, seed: 21, env: {} },
-      launch: (ranks) => [openMpi, "--oversubscribe", "--bind-to", "none", "-n", `${ranks}`],
+      launch: onOpenMpi,
     });
     expect(kill?.code).not.toBe(0);
     expect(kill).toMatchObject({ isNamed: true, isWhole: true, isEqual: true });
     expect(kill?.survivors.join()).toMatch(/told to end|exchange gradients/);
     // Five on a machine that does nothing else.
     expect(kill?.seconds).toBeLessThan(30);
+  });
+
+  // Its launcher names the process and the signal, and no rank.
+  it("ends and goes on with MPICH", async () => {
+    const [kill] = await killRanks({
+      ...{ program, directory: join(directory, "mpich"), kills: 1, ranks: 2, seed: 22, env: {} },
+      launch: (ranks) => [mpich, "-n", `${ranks}`],
+    });
+    expect(kill?.code).not.toBe(0);
+    expect(kill).toMatchObject({ isWhole: true, isEqual: true });
+    expect(kill?.seconds).toBeLessThan(30);
+  });
+
+  it("stops after the same step on all ranks where one is told to, and goes on from it", async () => {
+    const [stop] = await killRanks({
+      ...{ program, directory: join(directory, "stop"), kills: 1, ranks: 2, seed: 23, env: {} },
+      ...{ launch: onOpenMpi, signal: "SIGTERM" },
+    });
+    expect(stop?.code).not.toBe(0);
+    expect(stop).toMatchObject({ isWhole: true, isEqual: true, resumedAt: stop?.lastStep });
   });
 
   // Needs root: without network namespaces it fails.

@@ -89,6 +89,8 @@ export interface Kill {
   readonly isNamed: boolean;
   /** The last lines of survivors, each of which names its rank. */
   readonly survivors: readonly string[];
+  /** The last step that a rank of the killed job has recorded. */
+  readonly lastStep: number;
   /** The step from which the job went on. */
   readonly resumedAt: number;
   /** Whether the job that went on with a rank less has seen each sample of each epoch once. */
@@ -103,6 +105,8 @@ export interface KillingOptions extends Launching {
   readonly directory: string;
   readonly ranks: number;
   readonly kills: number;
+  /** Default "SIGKILL". */
+  readonly signal?: NodeJS.Signals;
   /** Of the ranks that are killed, and the moments. */
   readonly seed: number;
   readonly onKill?: (kill: Kill) => void;
@@ -116,7 +120,7 @@ const batchSize = 4;
  * and with as many.
  */
 export async function killRanks(options: KillingOptions): Promise<readonly Kill[]> {
-  const { directory, ranks, kills, seed, onKill } = options;
+  const { directory, ranks, kills, signal = "SIGKILL", seed, onKill } = options;
   const random = new Generator(seed);
   const settingsIn = (name: string): RankSettings => ({
     ...{ out: join(directory, name, "run"), notes: join(directory, name, "notes") },
@@ -145,7 +149,7 @@ export async function killRanks(options: KillingOptions): Promise<readonly Kill[
         await wait(delay);
         killedAt = performance.now();
         const found = processOf(settings.notes, killed);
-        if (existsSync(`/proc/${found}`)) process.kill(found, "SIGKILL");
+        if (existsSync(`/proc/${found}`)) process.kill(found, signal);
       }),
     ]);
     // The training was faster than the unbroken one.
@@ -165,6 +169,7 @@ export async function killRanks(options: KillingOptions): Promise<readonly Kill[
     const equal = await goOn("equal", ranks);
     const kill: Kill = {
       ...{ ranks, killed, code: job.code, resumedAt: fewer.resumedAt, seconds },
+      lastStep: Math.max(...broken.keys()),
       isNamed: new RegExp(`rank ${killed} .*exited on signal 9`).test(job.stderr),
       survivors: job.stderr.match(/^.*rank \d+: .*$/gm) ?? [],
       isWhole: isEachOnce(
