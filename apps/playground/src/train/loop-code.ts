@@ -1,59 +1,73 @@
 import type { TrainConfig } from "./config.js";
 import type { Setup } from "./setups.js";
+import { type TaskCode, taskCodes } from "./task-code.js";
 
-const models = {
-  moons: (seed: number) => `new Mlp(runtime, { sizes: [2, 32, 32, 2], seed: ${seed} })`,
-  digits: (seed: number) => `new DigitsCnn(runtime, { seed: ${seed} })`,
-  text: (seed: number) =>
-    `new GPT(runtime, { seed: ${seed}, vocabSize, blockSize: 64, nLayer: 2, nHead: 4, nEmbd: 64 })`,
-} as const;
-
-const modelNames = { moons: "Mlp", digits: "DigitsCnn", text: "GPT" } as const;
-
-/** The loop of a lane as a program of one's own: what the page does, without the page. */
-export function loopCode(config: TrainConfig, setup: Setup): string {
-  const { task, seed, lr, shrink, gain, scale } = config;
+/** The program of a lane: what the page computes, for Node, with its data. It prints the loss of each of `steps` steps. */
+export function loopCode(config: TrainConfig, setup: Setup, steps: number): string {
+  const { seed, lr, shrink, scale } = config;
   const { recipe, scaling, storage } = setup;
   const isPlain = storage === "plain";
+  const isScaled = scaling !== "off";
   const dtype = recipe.compute;
-  const imports = [
-    ...(dtype === "float32" ? [] : ['import { autocast } from "@halfstep/autocast";']),
-    'import { requestDevice } from "@halfstep/device";',
-    ...(scaling === "off" ? [] : ['import { GradScaler } from "@halfstep/grad-scaler";']),
-    `import { ${modelNames[task]} } from "@halfstep/models";`,
-    'import { Adam } from "@halfstep/optim";',
-    `import { ${[...(scaling === "off" ? [] : ["ampPrimitives"]), "crossEntropy", "flatten", "gpuRuntime"].join(", ")} } from "@halfstep/tensor";`,
-  ];
+  const task = taskCodes[config.task](config);
   const options =
     scaling === "fixed"
       ? `{ preset: "static", initScale: 2 ** ${scale} }`
       : `{ initScale: 2 ** ${scale}, growthInterval: 200 }`;
-  const forward = `crossEntropy(model.forward(x${gain === 0 ? "" : `.mul(2 ** ${gain})`}), y)`;
-  const cast = dtype === "float32" ? forward : `autocast({ dtype: "${dtype}" }, () => ${forward})`;
+  const cast =
+    dtype === "float32" ? task.loss : `autocast({ dtype: "${dtype}" }, () => ${task.loss})`;
   const loss = shrink === 0 ? "loss" : `loss.mul(2 ** -${shrink})`;
-  const update =
-    scaling === "off"
-      ? [`  ${loss}.backward();`, "  optimizer.step();"]
-      : [`  scaler.scale(${loss}).backward();`, "  scaler.step(optimizer);", "  scaler.update();"];
+  const update = isScaled
+    ? [`scaler.scale(${loss}).backward();`, "scaler.step(optimizer);", "scaler.update();"]
+    : [`${loss}.backward();`, "optimizer.step();"];
   return [
-    ...imports,
+    ...importsOf(task, { isCast: dtype !== "float32", isScaled }),
     "",
+    ...task.data,
+    "",
+    '// In a browser: requestDevice of "@halfstep/device".',
     "const runtime = gpuRuntime(await requestDevice());",
-    `const model = ${models[task](seed)};`,
+    `const model = ${task.model};`,
     ...(isPlain ? [`model.${recipe.params}();`] : []),
-    `const optimizer = new Adam(runtime.target, flatten(model.parameters()), { lr: ${lr}${isPlain ? ', storage: "plain"' : ""} });`,
-    ...(scaling === "off"
-      ? []
-      : [`const scaler = new GradScaler(ampPrimitives(runtime), ${options});`]),
+    "const groups = flattenByDType(model.parameters()).map((params) => ({ params }));",
+    `const optimizer = new Adam(runtime.target, groups, { lr: ${lr}${isPlain ? ', storage: "plain"' : ""} });`,
+    ...(isScaled ? [`const scaler = new GradScaler(ampPrimitives(runtime), ${options});`] : []),
     "",
-    "for (const { x, y } of batches) {",
-    "  using loss = await runtime.step(() => {",
+    "let step = 0;",
+    "for (const { inputs, shape, labels } of batches()) {",
+    "  const loss = await runtime.step(() => {",
+    "    const x = runtime.tensor(inputs, shape);",
+    "    const y = runtime.tensor(labels);",
     `    const loss = ${cast};`,
-    ...update.map((line) => `  ${line}`),
+    ...update.map((line) => `    ${line}`),
     "    optimizer.zeroGrad();",
     "    return loss;",
     "  });",
+    "  console.log(step, await loss.item());",
+    "  loss.dispose();",
+    `  if (++step === ${steps}) break;`,
     "}",
     "",
   ].join("\n");
+}
+
+/** One line for each package, in alphabetical order. */
+function importsOf(
+  { imports }: TaskCode,
+  { isCast, isScaled }: { readonly isCast: boolean; readonly isScaled: boolean },
+): readonly string[] {
+  const names: Record<string, readonly string[]> = {
+    "@halfstep/device/node": ["requestDevice"],
+    "@halfstep/optim": ["Adam"],
+    "@halfstep/tensor": [
+      ...(isScaled ? ["ampPrimitives"] : []),
+      ...["crossEntropy", "flattenByDType", "gpuRuntime"],
+    ],
+    ...(isCast && { "@halfstep/autocast": ["autocast"] }),
+    ...(isScaled && { "@halfstep/grad-scaler": ["GradScaler"] }),
+    ...imports,
+  };
+  return Object.keys(names)
+    .sort()
+    .map((name) => `import { ${names[name]?.join(", ")} } from "${name}";`);
 }

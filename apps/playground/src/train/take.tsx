@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { TrainConfig } from "./config.js";
+import { mostSteps, type TrainConfig } from "./config.js";
 import { loopCode } from "./loop-code.js";
 import { type SetupId, setupOf } from "./setups.js";
 import { offerFile, type TrainingControls } from "./use-training.js";
@@ -54,7 +54,7 @@ export function Take({ config, controls }: TakeProps): VNode {
         <summary>The loop as a program</summary>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard */}
         <pre tabIndex={0}>
-          <code>{loopCode(config, setupOf(id))}</code>
+          <code>{loopCode(config, setupOf(id), mostSteps)}</code>
         </pre>
       </details>
     </section>

@@ -1,9 +1,7 @@
 import { expect, test } from "vitest";
 import { readState, writeState } from "../site/url-state.js";
 import { configFields, mostSetups, presets } from "./config.js";
-import { loopCode } from "./loop-code.js";
 import { nurseryRhyme } from "./nursery-rhyme.js";
-import { setupOf } from "./setups.js";
 import { drawn } from "./tasks/text.js";
 import { pointCount, twoMoons } from "./two-moons.js";
 import { afterMessage, type Training } from "./use-training.js";
@@ -66,38 +64,6 @@ test("a lost device takes points back to those of the saved state, and keeps wha
   });
   expect(resumed.interruption).toEqual({ lostAt: 3, resumedAt: 1 });
   expect(resumed.lanes.get("float32")).toEqual({ points: [point(0)], text: "This" });
-});
-
-test("the loop of a lane is a program", () => {
-  const config = { ...initial, shrink: 18, gain: 2 };
-  expect(loopCode(config, setupOf("float16"))).toMatchInlineSnapshot(`
-    "import { autocast } from "@halfstep/autocast";
-    import { requestDevice } from "@halfstep/device";
-    import { GradScaler } from "@halfstep/grad-scaler";
-    import { Mlp } from "@halfstep/models";
-    import { Adam } from "@halfstep/optim";
-    import { ampPrimitives, crossEntropy, flatten, gpuRuntime } from "@halfstep/tensor";
-
-    const runtime = gpuRuntime(await requestDevice());
-    const model = new Mlp(runtime, { sizes: [2, 32, 32, 2], seed: 0 });
-    const optimizer = new Adam(runtime.target, flatten(model.parameters()), { lr: 0.01 });
-    const scaler = new GradScaler(ampPrimitives(runtime), { initScale: 2 ** 16, growthInterval: 200 });
-
-    for (const { x, y } of batches) {
-      using loss = await runtime.step(() => {
-        const loss = autocast({ dtype: "float16" }, () => crossEntropy(model.forward(x.mul(2 ** 2)), y));
-        scaler.scale(loss.mul(2 ** -18)).backward();
-        scaler.step(optimizer);
-        scaler.update();
-        optimizer.zeroGrad();
-        return loss;
-      });
-    }
-    "
-  `);
-  expect(loopCode({ ...config, task: "digits" }, setupOf("bfloat16-plain"))).toContain(
-    'model.bfloat16();\nconst optimizer = new Adam(runtime.target, flatten(model.parameters()), { lr: 0.01, storage: "plain" });',
-  );
 });
 
 test("two moons are the same for the same seed, half of each kind", () => {
