@@ -4,7 +4,7 @@ import { type TaskCode, taskCodes } from "./task-code.js";
 
 /** The program of a lane: what the page computes, for Node, with its data. It prints the loss of each of `steps` steps. */
 export function loopCode(config: TrainConfig, setup: Setup, steps: number): string {
-  const { seed, lr, shrink, scale } = config;
+  const { lr, shrink, scale } = config;
   const { recipe, scaling, storage } = setup;
   const isPlain = storage === "plain";
   const isScaled = scaling !== "off";
