@@ -43,6 +43,7 @@ const gates = [
   { name: "lanes", command: ["node", "scripts/lanes.mjs"], counts: true, minutes: 40 },
   // Five minutes on two quiet cores.
   { name: "browser", command: ["node", "scripts/test-browser.mjs"], counts: true, minutes: 30 },
+  { name: "hostile", command: ["node", "scripts/hostile.mjs"] },
   // The packed tier differs from the native one in conversions alone, which tests compare bit by bit.
   { name: "ledger", command: ["node", "scripts/ledger.mjs", "cpu", "native"] },
   // It takes one to two minutes on two busy cores.

@@ -5,10 +5,15 @@ import { readSafetensors } from "../../packages/safetensors/src/index.ts";
 import { corpus as safetensors } from "../../packages/safetensors/test/corpus.ts";
 import { readTorch } from "../../packages/torch-files/src/index.ts";
 import { corpus as torch } from "../../packages/torch-files/test/corpus.ts";
+import { dataFiles } from "./data-files.mjs";
+import { modelFolders } from "./model-folders.mjs";
 
 const hostile = (corpus) => corpus.filter(({ problem }) => problem !== undefined);
 
-/** Files by class. A reader takes the path of a file and its bytes, and throws where it refuses them. */
+/**
+ * Files by class. A reader takes the path of a file and its bytes, and throws where it refuses them. A file with a name of its own may be one
+ * of a folder that `make` writes; then `files` are made of the file there.
+ */
 export const corpora = {
   safetensors: {
     files: hostile(safetensors),
@@ -22,4 +27,13 @@ export const corpora = {
     files: [...parquetCorpus].map(([name, bytes]) => ({ name, bytes })),
     read: async (path) => (await openParquet(path)).rows(["text", "label"]),
   },
+  ...Object.fromEntries(
+    Object.entries(dataFiles).map(([kind, [file, files, read]]) => [kind, { file, files, read }]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(modelFolders).map(([kind, [file, files, make, read]]) => [
+      kind,
+      { file, files, make, read },
+    ]),
+  ),
 };

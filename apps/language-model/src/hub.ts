@@ -114,11 +114,12 @@ async function tokenizerIn(directory: string, vocabSize: number): Promise<Subwor
   const vocab = join(directory, "vocab.json");
   if (existsSync(path) || !existsSync(vocab))
     return foreignSubwords(await readJsonFile(path), vocabSize, path);
-  const merges = await readTextFile(join(directory, "merges.txt"));
-  const pairs = merges.split(/\r?\n/).filter((line) => line !== "" && !line.startsWith("#version"));
+  const merges = join(directory, "merges.txt");
+  const text = await readTextFile(merges);
+  const pairs = text.split(/\r?\n/).filter((line) => line !== "" && !line.startsWith("#version"));
   // What is in it is checked as if it were in tokenizer.json.
   const ids = (await readJsonFile(vocab)) as TokenizerJson["model"]["vocab"];
-  return foreignSubwords(byteLevel(ids, pairs), vocabSize, vocab);
+  return foreignSubwords(byteLevel(ids, pairs), vocabSize, vocab, merges);
 }
 
 /** Configurations are a page long. */

@@ -93,7 +93,7 @@ describe("a GPT-2 in Hugging Face's files", () => {
     expect(opened.tokenizer.encode(text)).toEqual(tokenizer.encode(text));
     writeFileSync(at("merges.txt"), "t zz\n");
     await expect(openHubModel(cpuRuntime(), directory, silent)).rejects.toThrow(
-      'vocab.json: merges "t zz", which is not in its vocab',
+      'merges.txt: merges "t zz", which is not in its vocab',
     );
   });
 

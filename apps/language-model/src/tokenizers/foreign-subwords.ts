@@ -11,11 +11,17 @@ const fieldsOf = (value: unknown): Fields =>
  * model's embedding, so −5 and a billion are refused.
  *
  * @param vocabSize of the model that it belongs to
+ * @param mergesSource where the merges come from, if they are in a file of their own
  * @throws DataError
  */
-export function foreignSubwords(json: unknown, vocabSize: number, source: string): Subwords {
-  const refuse = (problem: string): never => {
-    throw new DataError(source, problem);
+export function foreignSubwords(
+  json: unknown,
+  vocabSize: number,
+  source: string,
+  mergesSource: string = source,
+): Subwords {
+  const refuse = (problem: string, from: string = source): never => {
+    throw new DataError(from, problem);
   };
   const { model, added_tokens: added, normalizer, pre_tokenizer: before } = fieldsOf(json);
   const { type, vocab, merges } = fieldsOf(model);
@@ -25,13 +31,14 @@ export function foreignSubwords(json: unknown, vocabSize: number, source: string
   const { type: splits, add_prefix_space: isPrefixed } = fieldsOf(before);
   if (before !== undefined && before !== null && (splits !== "ByteLevel" || isPrefixed === true))
     refuse("has a pre_tokenizer that is not GPT-2's: ByteLevel without add_prefix_space");
-  if (typeof vocab !== "object" || vocab === null || Array.isArray(vocab))
+  const isVocab = typeof vocab === "object" && vocab !== null && !Array.isArray(vocab);
+  if (!isVocab || Object.keys(vocab).length === 0)
     refuse("has no model.vocab: it must be an object of tokens and their ids");
   const isPair = (merge: unknown): boolean =>
     typeof merge === "string" ||
     (Array.isArray(merge) && merge.length === 2 && merge.every((part) => typeof part === "string"));
   if (!Array.isArray(merges) || !merges.every(isPair))
-    refuse("has no model.merges: it must be a list of pairs of tokens");
+    refuse("has no model.merges: it must be a list of pairs of tokens", mergesSource);
   const unknown = (merges as readonly (string | readonly string[])[])
     .map((merge) => (typeof merge === "string" ? merge.split(" ") : merge))
     .find(
@@ -40,7 +47,10 @@ export function foreignSubwords(json: unknown, vocabSize: number, source: string
         ![...parts, parts.join("")].every((token) => Object.hasOwn(vocab as Fields, token)),
     );
   if (unknown)
-    refuse(`merges ${JSON.stringify(unknown.join(" ").slice(0, 40))}, which is not in its vocab`);
+    refuse(
+      `merges ${JSON.stringify(unknown.join(" ").slice(0, 40))}, which is not in its vocab`,
+      mergesSource,
+    );
   const tokens: readonly unknown[] = Array.isArray(added) ? added : [];
   if (added !== undefined && added !== null && !Array.isArray(added))
     refuse("has added_tokens that are no list");
@@ -50,7 +60,6 @@ export function foreignSubwords(json: unknown, vocabSize: number, source: string
     ...Object.entries(vocab as Fields),
     ...tokens.map(fieldsOf).map(({ content, id }) => [String(content), id] as const),
   ];
-  if (ids.length === 0) refuse("has no tokens");
   const odd = ids.find(
     ([, id]) => !Number.isSafeInteger(id) || !(0 <= Number(id) && Number(id) < vocabSize),
   );
