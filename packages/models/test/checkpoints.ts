@@ -20,11 +20,11 @@ export function readCheckpoint(name: string): Checkpoint {
   const golden: Record<string, SavedTensor> = {};
   for (const [path, { dtype, shape, data }] of Object.entries(tensors)) {
     if (!(dtype in dtypes)) throw new TypeError(`${path} is ${dtype}`);
-    const saved: SavedTensor = {
+    const saved = {
       shape,
       dtype: dtypes[dtype as keyof typeof dtypes],
       data: dtype === "U32" ? (data as Uint32Array) : Float32Array.from(data as never, Number),
-    };
+    } as SavedTensor;
     if (path.startsWith("golden.")) golden[path.slice("golden.".length)] = saved;
     else state[path] = saved;
   }

@@ -1,6 +1,14 @@
 import type { Runtime, Tensor } from "@halfstep/tensor";
 import { expectTypeOf, test } from "vitest";
-import { CrossEntropyLoss, Flatten, Linear, type Module, ReLU, Sequential } from "./index.js";
+import {
+  CrossEntropyLoss,
+  Flatten,
+  Linear,
+  type Module,
+  ReLU,
+  type SavedTensor,
+  Sequential,
+} from "./index.js";
 
 declare const runtime: Runtime;
 
@@ -12,6 +20,18 @@ test("modules of any signature are modules, and layers are from tensor to tensor
   >();
   // @ts-expect-error a loss takes two tensors
   new Sequential(new Flatten(), new CrossEntropyLoss());
+});
+
+test("the dtype of a saved tensor tells the type of its elements", () => {
+  const elements = (saved: SavedTensor) => {
+    if (saved.dtype === "int32") expectTypeOf(saved.data).toEqualTypeOf<Int32Array>();
+    else if (saved.dtype === "uint32") expectTypeOf(saved.data).toEqualTypeOf<Uint32Array>();
+    else expectTypeOf(saved.data).toEqualTypeOf<Float32Array | Float64Array>();
+  };
+  expectTypeOf(elements).parameters.toEqualTypeOf<[SavedTensor]>();
+  expectTypeOf<SavedTensor<"uint32">["data"]>().toEqualTypeOf<Uint32Array>();
+  // @ts-expect-error elements of another type than the dtype says
+  const _: SavedTensor = { shape: [1], dtype: "uint32", data: new Float32Array(1) };
 });
 
 test("initial parameters need a generator", () => {

@@ -1,16 +1,21 @@
 import { isInteger } from "@halfstep/formats/dtypes";
-import { noGrad, type Variable } from "@halfstep/tensor/functional";
+import { type ElementsOf, noGrad, type Variable } from "@halfstep/tensor/functional";
 import { StateDictError } from "./errors.js";
 import { nearestName } from "./nearest-name.js";
 
-/** A parameter or buffer as plain data. */
-export interface SavedTensor {
+type DType = Variable["dtype"];
+
+/** A parameter or buffer of a dtype as plain data. */
+interface SavedAs<D extends DType> {
   readonly shape: readonly number[];
   /** How the module stores it, or what was asked for. */
-  readonly dtype: Variable["dtype"];
+  readonly dtype: D;
   /** The elements in row-major order; 16-bit ones decoded, which loses nothing. */
-  readonly data: Float32Array | Float64Array | Int32Array | Uint32Array;
+  readonly data: ElementsOf<D> extends Float32Array ? Float32Array | Float64Array : ElementsOf<D>;
 }
+
+/** A parameter or buffer as plain data. Where its dtype is known, so is the type of its elements. */
+export type SavedTensor<D extends DType = DType> = D extends DType ? SavedAs<D> : never;
 
 /** Parameters and buffers by dotted path. */
 export type StateDict = Readonly<Record<string, SavedTensor>>;
@@ -47,7 +52,7 @@ export async function stateDictOf(
   const entries = [...variables].map(async ([path, variable]): Promise<[string, SavedTensor]> => {
     const { shape } = variable;
     const dtype = isInteger(variable.dtype) ? variable.dtype : (asked ?? variable.dtype);
-    return [path, { shape, dtype, data: await variable.toArray() }];
+    return [path, { shape, dtype, data: await variable.toArray() } as SavedTensor];
   });
   return Object.fromEntries(await Promise.all(entries));
 }

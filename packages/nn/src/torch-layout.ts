@@ -195,7 +195,7 @@ function stackedIn(model: Module, state: StateDict): StateDict {
     for (const [i, part] of stack.parts.entries())
       data.set((state[part] as SavedTensor).data, i * saved.data.length);
     const shape = [stack.parts.length * rows, ...rest];
-    return [[stack.name, { shape, dtype: saved.dtype, data }]];
+    return [[stack.name, { shape, dtype: saved.dtype, data } as SavedTensor]];
   });
   return Object.fromEntries(entries);
 }
@@ -210,7 +210,7 @@ function unstackedIn(model: Module, state: StateDict): StateDict {
     const length = saved.data.length / parts.length;
     return parts.map((part, i) => {
       const data = saved.data.slice(i * length, (i + 1) * length);
-      return [part, { shape: [rows / parts.length, ...rest], dtype: saved.dtype, data }];
+      return [part, { ...saved, shape: [rows / parts.length, ...rest], data } as SavedTensor];
     });
   });
   return Object.fromEntries(entries);
@@ -243,5 +243,5 @@ function permuted({ shape, dtype, data }: SavedTensor, order: readonly number[])
       places[d] = 0;
     }
   }
-  return { shape: sizes, dtype, data: result };
+  return { shape: sizes, dtype, data: result } as SavedTensor;
 }
