@@ -1,5 +1,5 @@
 // Folders of models in the format of Hugging Face, with a hostile file in place of one.
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { openHubModel, saveHubModel } from "../../apps/language-model/src/hub.ts";
 import { learnBytePairs } from "../../apps/language-model/src/tokenizers/byte-pairs.ts";
@@ -11,6 +11,7 @@ import { specialTokens } from "../../apps/text/src/vocabulary.ts";
 import { BertForSequenceClassification, GPT } from "../../packages/models/src/index.ts";
 import { cpuRuntime } from "../../packages/tensor/src/index.ts";
 import { hostileFields, hostileJson, hostileValues } from "../../tooling/vitest/hostile.js";
+import { writeWhole } from "../whole-file.mjs";
 import { contents, texts } from "./contents.mjs";
 
 const runtime = cpuRuntime();
@@ -30,9 +31,9 @@ async function saveOlderGpt(folder) {
   await saveGpt(folder);
   const at = (name) => join(folder, name);
   const { model } = JSON.parse(readFileSync(at("tokenizer.json"), "utf8"));
-  writeFileSync(at("vocab.json"), JSON.stringify(model.vocab));
+  writeWhole(at("vocab.json"), JSON.stringify(model.vocab));
   const lines = model.merges.map((pair) => pair.join(" "));
-  writeFileSync(at("merges.txt"), ["#version: 0.2", ...lines, ""].join("\n"));
+  writeWhole(at("merges.txt"), ["#version: 0.2", ...lines, ""].join("\n"));
   rmSync(at("tokenizer.json"));
   renameSync(at("model.safetensors"), at("pytorch_model.bin"));
 }

@@ -23,6 +23,16 @@ export async function readDigits({ data }: { readonly data?: string }): Promise<
   return splits;
 }
 
+/** The names of the classes. */
+export const digitNames: readonly string[] = Array.from({ length: 10 }, (_, digit) => `${digit}`);
+
+/** How many images of a set show each digit. */
+export function digitCounts({ labels }: ImageSet): Uint32Array {
+  const counts = new Uint32Array(digitNames.length);
+  for (const label of labels) counts[label] = (counts[label] as number) + 1;
+  return counts;
+}
+
 /** At most `limit` images of a set, with the digits in proportion; the seed decides which ones. */
 export function sampleOf(set: ImageSet, limit: number | undefined, seed: number): ImageSet {
   if (limit === undefined || limit >= set.count) return set;

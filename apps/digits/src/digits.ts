@@ -41,6 +41,10 @@ export interface DigitsRun extends RunContext {
    * for. Default "float32".
    */
   readonly weights?: "float32" | "bfloat16";
+  /** The weight of each digit in the loss. Default: 1. */
+  readonly classWeights?: Float32Array | undefined;
+  /** Share of the target that is spread over all digits. Default: 0. */
+  readonly labelSmoothing?: number;
   /** Called with the predicted digits of test images, batch by batch, in their order. */
   readonly onTested?: ((predictions: Uint32Array) => void) | undefined;
 }
@@ -90,7 +94,13 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
     epochs: run.epochs,
     batches: (epoch) => shuffled(run, epoch),
     batchesFrom: (epoch, first) => shuffled(run, epoch, first),
-    loss: (batch) => crossEntropy(logitsOf(model, batch), runtime.tensor(batch.labels)),
+    loss: (batch) => {
+      const { labelSmoothing = 0, classWeights } = run;
+      return crossEntropy(logitsOf(model, batch), runtime.tensor(batch.labels), {
+        labelSmoothing,
+        ...(classWeights && { weight: runtime.tensor(classWeights) }),
+      });
+    },
     lr: schedule,
     signal: run.signal,
     hooks: run.hooks,

@@ -1,6 +1,7 @@
 import { join } from "node:path";
-import type { RunDevice, RunSummary } from "@halfstep/trainer";
+import { describeImbalance, type RunDevice, type RunSummary } from "@halfstep/trainer";
 import {
+  classWeightsOf,
   eventsOf,
   flagsOf,
   followTraining,
@@ -18,7 +19,8 @@ import {
   track,
 } from "@halfstep/trainer/cli";
 import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
-import { readDigits, sampleOf } from "./data.js";
+import { confusionSections } from "./confusion.js";
+import { digitCounts, digitNames, readDigits, sampleOf } from "./data.js";
 import { stepsOf, trainDigits } from "./digits.js";
 import { parseOptions, type TrainCommand } from "./options.js";
 import { checkpointsOf, runsDone, savedRuns, settingsOf, storesOf } from "./resume.js";
@@ -62,6 +64,10 @@ async function train(options: TrainCommand): Promise<number> {
     say(
       `MNIST: ${sets.train.count} training and ${sets.test.count} test images · ${first.described.adapter} · writing to ${options.out}`,
     );
+    const counts = digitCounts(sets.train);
+    const imbalance = describeImbalance(digitNames, counts);
+    if (imbalance !== undefined) say(imbalance);
+    const classWeights = await classWeightsOf(options, { labels: digitNames, counts });
     const settings = settingsOf(options, sets.train.count);
     if (!checkpoint) removeEvents(options.out);
     const runs: RunSummary[] = checkpoint ? [...runsDone(checkpoint, settings)] : [];
@@ -85,7 +91,8 @@ async function train(options: TrainCommand): Promise<number> {
       };
       const digits: number[] = [];
       const run = {
-        ...{ ...options, ...sets, precision, device, signal: stop.signal, checkpoints },
+        ...{ ...options, ...sets, classWeights, precision, device },
+        ...{ signal: stop.signal, checkpoints },
         onTested: (tested: Uint32Array): unknown => digits.push(...tested),
       };
       const progress = followTraining({
@@ -123,7 +130,13 @@ async function train(options: TrainCommand): Promise<number> {
         ...{ schema: 1, task: "digits", seed: options.seed, device: described, runs },
         settings: { ...flagsOf(options), ...settings },
       },
-      { lossUnit: "nats", samples: samplesOf(sets.test, predictions) },
+      {
+        lossUnit: "nats",
+        samples: samplesOf(sets.test, predictions),
+        sections: [...predictions].flatMap(([precision, digits]) =>
+          confusionSections(precision, sets.test, digits),
+        ),
+      },
     );
     print(options.json ? JSON.stringify(summary, undefined, 2) : resultsTable(summary));
     say(`report: ${join(options.out, "report.html")}`);

@@ -1,5 +1,7 @@
 import type { Precision } from "@halfstep/trainer";
 import {
+  type ClassFlags,
+  classFlags,
   command,
   listOf,
   oneOf,
@@ -15,7 +17,8 @@ import { type Command, Option } from "commander";
 
 /** The flags of training. */
 export interface TrainCommand
-  extends Omit<RunFlags, "precision" | "maxSteps" | "accumulate" | "dumpPlan"> {
+  extends Omit<RunFlags, "precision" | "maxSteps" | "accumulate" | "dumpPlan">,
+    ClassFlags {
   readonly command: "train";
   readonly precision: readonly Precision[];
   /** Images to train on, and at most as many to test on. Undefined: all of them, or 3,000 without a GPU. */
@@ -84,10 +87,12 @@ export function parseOptions(args: readonly string[]): DigitsCommand {
 const trainFlags = (train: Command): Command =>
   runFlags(
     dataFlags(
-      train.addOption(
-        new Option("--precision <list>", "which precisions, separated by commas")
-          .argParser(listOf(precisions, "precision"))
-          .default(precisions, precisions.join(",")),
+      classFlags(
+        train.addOption(
+          new Option("--precision <list>", "which precisions, separated by commas")
+            .argParser(listOf(precisions, "precision"))
+            .default(precisions, precisions.join(",")),
+        ),
       ),
       {
         limit:

@@ -1,7 +1,8 @@
 import { mnistNormalization, normalizedBytes } from "@halfstep/data";
 import { softmax } from "@halfstep/tensor";
-import { Predictor } from "@halfstep/trainer";
+import { macroF1 as macroF1Of, Predictor } from "@halfstep/trainer";
 import { openRuntime, print, say } from "@halfstep/trainer/cli";
+import { confusionLines, confusionOf } from "./confusion.js";
 import { imageSize, readDigits, sampleOf } from "./data.js";
 import { testDigits } from "./digits.js";
 import { openNetwork } from "./network.js";
@@ -14,13 +15,23 @@ export async function evaluate(options: EvaluateCommand): Promise<number> {
   const { runtime, close } = await openRuntime({ ...options, onNote: say });
   const { model, path, precision } = await openNetwork(runtime, options);
   const test = sampleOf(data.test, options.limit, 0);
-  const { accuracy, loss, samples } = await testDigits({ runtime, model, precision, test });
+  const digits: number[] = [];
+  const onTested = (tested: Uint32Array): unknown => digits.push(...tested);
+  const { accuracy, loss, samples } = await testDigits({
+    ...{ runtime, model, precision, test, onTested },
+  });
   close();
-  print(
-    options.json
-      ? JSON.stringify({ model: path, precision, accuracy, loss, samples }, undefined, 2)
-      : `accuracy ${(100 * accuracy).toFixed(2)} %  loss ${loss.toFixed(4)}  ${samples} images  ${precision}`,
-  );
+  const confusion = confusionOf(test, digits);
+  const macroF1 = macroF1Of(confusion.classScores());
+  if (options.json) {
+    const figures = { accuracy, macroF1, loss, samples, confusion: confusion.rows() };
+    print(JSON.stringify({ model: path, precision, ...figures }, undefined, 2));
+  } else {
+    print(
+      `accuracy ${(100 * accuracy).toFixed(2)} %  macro F1 ${(100 * macroF1).toFixed(2)} %  loss ${loss.toFixed(4)}  ${samples} images  ${precision}`,
+    );
+    print(confusionLines(confusion));
+  }
   return 0;
 }
 

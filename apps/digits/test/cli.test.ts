@@ -55,6 +55,8 @@ describe("npm start -- --help", () => {
     expect([...new Set(flags)].sort()).toEqual(
       [
         "--precision",
+        "--class-weights",
+        "--label-smoothing",
         "--epochs",
         "--batch-size",
         "--lr",

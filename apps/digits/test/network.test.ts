@@ -48,10 +48,17 @@ it("are tested and asked by flags alone, and so are those of a run", {
   const digits = (...args: readonly string[]) => runApp("digits", [...args, "--device", "cpu"]);
   const tested = await digits("evaluate", "--pretrained", path, "--limit", "20", "--json");
   expect(tested, tested.stderr).toMatchObject({ code: 0 });
-  expect(JSON.parse(tested.stdout)).toMatchObject({ model: path, samples: 20 });
+  const found = JSON.parse(tested.stdout) as { accuracy: number; confusion: number[][] };
+  expect(found).toMatchObject({ model: path, samples: 20 });
+  // Two test images of each digit: a row of the matrix has both.
+  const images = found.confusion.map((row) => row.reduce((a, b) => a + b));
+  expect(images).toEqual(new Array(10).fill(2));
+  const right = found.confusion.reduce((sum, row, i) => sum + (row[i] as number), 0);
+  expect(found.accuracy).toBe(right / 20);
 
   const out = join(folder, "run");
   const flags = ["--precision", "float16", "--limit", "64", "--batch-size", "32", "--out", out];
+  flags.push("--class-weights", "balanced", "--label-smoothing", "0.1");
   const trained = await digits(...flags, "--json");
   const { accuracy, loss } = JSON.parse(trained.stdout).runs[0].test;
   const again = await digits("evaluate", "--model", out, "--limit", "64", "--json");

@@ -28,7 +28,8 @@ const source = network(1);
 beforeAll(async () => {
   const { "fc.bias": bias, ...state } = await torchStateDict(source);
   if (!bias) throw new Error("the network has no last layer");
-  const large = { ...bias, data: Float32Array.of(70_000, 1e-9, 1, 2) };
+  const data = Float32Array.of(70_000, 1e-9, 1, 2);
+  const large = { ...bias, dtype: "float32" as const, data };
   await writeSafetensorsFile(file, safetensorsOf({ ...state, "fc.bias": large }));
 });
 

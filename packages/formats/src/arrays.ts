@@ -9,10 +9,10 @@ import {
   sourceOf,
   unaliased,
 } from "./arrays/arguments.js";
+import { numbersOfCodes } from "./arrays/elements.js";
 import { type Encoder, encoderOf } from "./arrays/encoder.js";
 import { decodeFew, encodeFew, roundFew } from "./arrays/few.js";
 import {
-  loadCodes,
   loadNumbers,
   pieceLength,
   roundPiece,
@@ -100,13 +100,7 @@ export function decodeArray(
   }
   const numbers = out ?? new Float32Array(length);
   const source = out && length > pieceLength ? unaliased(codes, out) : codes;
-  const workspace = workspaceFor(length);
-  for (let at = 0; at < length; at += pieceLength) {
-    const count = Math.min(pieceLength, length - at);
-    loadCodes(source, at, count, format, workspace);
-    storeNumbers(count, workspace, numbers, at);
-  }
-  return numbers;
+  return numbersOfCodes(source, format, numbers);
 }
 
 /**
