@@ -46,6 +46,7 @@ function windows(call: Call, kernel: Pair, fill: number) {
   return {
     strides,
     dilations,
+    isEven,
     padding: (isEven ? [top, left] : [0, 0]) as Pair,
     image: isEven
       ? x
@@ -106,15 +107,17 @@ const pool =
   (call) => {
     const window = (call.numbers("kernel_shape") ?? []) as unknown as Pair;
     const fill = kind === "max" ? Number.NEGATIVE_INFINITY : 0;
-    const { image, strides: stride, dilations, padding } = windows(call, window, fill);
-    if (call.number("ceil_mode", 0) === 1) throw call.unsupported("ceil_mode");
+    const { image, strides: stride, dilations, padding, isEven } = windows(call, window, fill);
+    const ceilMode = call.number("ceil_mode", 0) === 1;
+    if (ceilMode && !isEven) throw call.unsupported("ceil_mode with padding on one side");
     if (dilations.some((each) => each !== 1)) throw call.unsupported("dilations");
     if (call.node.outputs.length > 1) throw call.unsupported("indices");
-    if (kind === "max") return fromLast(ops.maxPool2d(image, { window, stride, padding }));
-    const isCounted = call.number("count_include_pad", 0) === 1;
-    const isPadded = (call.numbers("pads") ?? []).some((each) => each !== 0);
-    if (isPadded && !isCounted) throw call.unsupported("means that leave padding out");
-    return fromLast(ops.avgPool2d(image, { window, stride, padding }));
+    const options = { window, stride, padding, ceilMode };
+    if (kind === "max") return fromLast(ops.maxPool2d(image, options));
+    const countIncludePad = call.number("count_include_pad", 0) === 1;
+    if (!countIncludePad && !isEven)
+      throw call.unsupported("means that leave out padding on one side");
+    return fromLast(ops.avgPool2d(image, { ...options, countIncludePad }));
   };
 
 function batchNorm(call: Call): OnnxValue {
