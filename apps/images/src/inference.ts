@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { readTextFile } from "@halfstep/data/node";
-import { recipeFor } from "@halfstep/trainer";
+import { macroF1 as macroF1Of, recipeFor } from "@halfstep/trainer";
 import { openRuntime, print, say } from "@halfstep/trainer/cli";
 import { fileView, mnistDirectory, openTest, testView, zoomOf } from "./data.js";
 import { classLines, scoreImages } from "./evaluate.js";
@@ -13,6 +13,9 @@ import { openPretrained } from "./pretrained.js";
 import { openNetwork } from "./saved-network.js";
 import { testBatches } from "./train.js";
 import { exportOnnx, exportWeights } from "./weights.js";
+
+/** The most classes whose confusion matrix is in the JSON of an evaluation. */
+const mostRows = 100;
 
 /** `DIR --evaluate`: tests a trained network, in the precision that flags choose, or else in that of its training. */
 export async function evaluate(options: TrainCommand): Promise<number> {
@@ -36,21 +39,29 @@ export async function evaluate(options: TrainCommand): Promise<number> {
   const view = { ...network.view, ...(zoom !== undefined && zoomOf(size, zoom)) };
   const test = sampleOf(await openTest(directory, view), limit, options.seed);
   say(`${test.count} images of ${directory} · ${network.path}, ${network.recipe.name}`);
-  const { score } = await scoreImages({
+  const { score, confusion } = await scoreImages({
     ...{ runtime, model: network.model, precision: network.recipe, classes: network.view.classes },
     batches: testBatches({ ...options, test }),
   });
   close();
   const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
+  const macroF1 = confusion && macroF1Of(confusion.classScores());
+  const rows = score.classes.length > mostRows ? undefined : confusion?.rows();
   print(
     options.json
       ? JSON.stringify(
-          { model: network.path, precision: network.recipe.name, ...score },
+          {
+            model: network.path,
+            precision: network.recipe.name,
+            ...score,
+            macroF1,
+            confusion: rows,
+          },
           undefined,
           2,
         )
       : [
-          `top-1 ${percent(score.accuracy)}  top-5 ${percent(score.top5Accuracy)}  loss ${score.loss.toFixed(4)}  ${score.samples} images`,
+          `top-1 ${percent(score.accuracy)}  top-5 ${percent(score.top5Accuracy)}${macroF1 === undefined ? "" : `  macro F1 ${percent(macroF1)}`}  loss ${score.loss.toFixed(4)}  ${score.samples} images`,
           classLines(score),
         ].join("\n"),
   );

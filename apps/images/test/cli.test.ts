@@ -38,9 +38,13 @@ it("a folder of PNG files: trained in --fp16, evaluated, and asked what images s
   );
 
   const evaluated = await images(digits, "--evaluate", "--out", out, "--json");
-  const score = JSON.parse(evaluated.stdout) as Score;
+  const score = JSON.parse(evaluated.stdout) as Score & { confusion: number[][]; macroF1: number };
   expect(score).toMatchObject({ accuracy, loss, samples: 50 });
   expect(score.classes.reduce((sum, { correct }) => sum + correct, 0)).toBeCloseTo(50 * accuracy);
+  expect(score.confusion.map((row, i) => row[i])).toEqual(
+    score.classes.map(({ correct }) => correct),
+  );
+  expect(score.macroF1).toBeGreaterThan(0);
 
   const files = readdirSync(join(digits, "val", "3")).map((name) => join(digits, "val", "3", name));
   const predicted = await images("predict", ...files, "--model", out, "--half", "--json");
