@@ -65,14 +65,24 @@ export class NoSecondDerivativeError extends Error {
   }
 }
 
-/** The function of a host op failed. What the step would have changed is as before, and the runtime takes no further steps. */
+/**
+ * The function of a host op failed, and the runtime takes no further steps. What the step would have changed is as before, unless the op
+ * is one with `isFinal`, which passes on what has changed.
+ */
 export class HostOpError extends Error {
   /** The name of the host op. */
   readonly op: string;
 
-  constructor(op: string, cause: unknown) {
+  constructor(
+    op: string,
+    cause: unknown,
+    { isStateChanged = false }: { readonly isStateChanged?: boolean } = {},
+  ) {
+    const state = isStateChanged
+      ? "Its step has changed parameters and state of this process alone, which cannot go on with others"
+      : "Its step changed no parameter and no state";
     super(
-      `host op "${op}" failed: ${cause instanceof Error ? cause.message : String(cause)}. Its step changed no parameter and no state; ` +
+      `host op "${op}" failed: ${cause instanceof Error ? cause.message : String(cause)}. ${state}; ` +
         "make another runtime and resume from a checkpoint",
       { cause },
     );

@@ -79,6 +79,7 @@ const samples: readonly unknown[] = [
   [[1, 2]],
   {},
   runtime,
+  () => undefined,
 ];
 
 /** A value of a kind that a parameter accepts. The function uses it only after all arguments were checked. */

@@ -69,6 +69,8 @@ const computed: Readonly<Record<string, Apply>> = {
   "sort of a scalar": (x) => f.sort(x).values,
   "argsort of a scalar": (x) => f.argsort(x),
   "median of a scalar": (x) => f.median(x, 0).values,
+  "topK of a scalar": (x) => f.topK(x, 1, { largest: false }).values,
+  "topK's place in a scalar": (x) => f.topK(x, 1, { axis: 0 }).indices,
   "cumsum of a scalar": (x) => f.cumsum(x, -1),
   "cumprod of a scalar": (x) => f.cumprod(x, 0),
   "median's places": (x) => f.median(x, 1).indices,
@@ -166,6 +168,20 @@ test("NaN is the largest, and the median of its line", async () => {
     [Number.NaN, 4],
     [1, 2],
   ]);
+});
+
+test("the median of no numbers is NaN, and an axis or integers without elements have none", async () => {
+  const runtime = cpuRuntime();
+  const none = runtime.tensor([], [0, 3], { dtype: "float16", requiresGrad: true });
+  const median = f.median(none);
+  expect([median.dtype, median.shape, await median.item()]).toEqual(["float16", [], Number.NaN]);
+  f.backward(median);
+  expect([none.grad?.shape, await listed(none.grad as Tensor)]).toEqual([[0, 3], []]);
+  const along = f.median(none, 1);
+  expect([along.values.shape, await listed(along.indices)]).toEqual([[0], []]);
+  expect(() => f.median(none, 0)).toThrow("median: axis 0 of [0,3] has no elements");
+  expect(() => f.median(runtime.tensor(new Int32Array(0)))).toThrow("no integer is the median");
+  expect(() => f.topK(runtime.tensor(1, []), 2)).toThrow("k is 2, but an axis of 1 needs 1 to 1");
 });
 
 test.each(places.filter(([, dtype]) => dtype === "float32"))(

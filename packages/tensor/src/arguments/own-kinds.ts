@@ -15,6 +15,12 @@ import {
 /** Any value that is given; the function checks it itself. */
 export const anything: Kind = { what: "given", accepts: (value) => value !== undefined };
 
+/** A function. */
+export const callback: Kind = {
+  what: "a function",
+  accepts: (value) => typeof value === "function",
+};
+
 /** The same options as a required argument, although all members are optional. */
 export const required = ({ isOptional: _, ...kind }: Kind): Kind => kind;
 

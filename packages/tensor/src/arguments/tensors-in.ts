@@ -16,3 +16,14 @@ function collectTensors(value: unknown, into: Tensor[]): void {
   else if (Object.getPrototypeOf(value) === Object.prototype)
     for (const item of Object.values(value)) collectTensors(item, into);
 }
+
+/** The value with each tensor replaced: the value itself, or those in nested arrays and plain objects. */
+export function mapTensors(value: unknown, replace: (x: Tensor) => Tensor): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (isTensor(value)) return replace(value);
+  if (Array.isArray(value)) return value.map((item) => mapTensors(item, replace));
+  if (Object.getPrototypeOf(value) !== Object.prototype) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, mapTensors(item, replace)]),
+  );
+}

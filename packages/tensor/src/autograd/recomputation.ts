@@ -64,6 +64,18 @@ export function runAgain(draws: ReadonlyMap<Draws, number>, fn: () => unknown): 
   return tape;
 }
 
+/** Calls a function for the shapes of its results: generators keep their offsets, and no variable changes. */
+export function withoutEffect<T>(fn: () => T): T {
+  const draws = new Map<Draws, number>();
+  try {
+    return repeating(() =>
+      during({ tape: { nodes: [], inner: [] }, segment: undefined }, [draws], fn),
+    );
+  } finally {
+    for (const [generator, offset] of draws) generator.offset = offset;
+  }
+}
+
 function during<T>(inside: Open, draws: readonly Map<Draws, number>[], fn: () => T): T {
   const before = [open, openDraws] as const;
   [open, openDraws] = [inside, draws];

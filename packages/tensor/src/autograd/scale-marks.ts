@@ -8,9 +8,13 @@ export type GradientMarks = ReadonlySet<GradientMark>;
 
 export const unknownMarks: GradientMarks = new Set();
 
-/** One set for each mark, so that gradients of many backward passes share it. */
 const plainMarks: GradientMarks = new Set<GradientMark>(["plain"]);
-const setsOfMarks = new WeakMap<ScaleMark, GradientMarks>();
+
+/**
+ * The latest set of one mark, so that gradients of the backward passes of a step share it. Each step has a mark of its own, and a
+ * WeakMap of them all would cost the garbage collector more than another set.
+ */
+let latest: { readonly mark: ScaleMark; readonly marks: GradientMarks } | undefined;
 
 /** Marks of gradients that `grad()` has returned, from which another backward pass may start. */
 const marksOfResults = new WeakMap<Tensor, GradientMarks>();
@@ -18,12 +22,8 @@ const marksOfResults = new WeakMap<Tensor, GradientMarks>();
 /** The set of one mark. */
 export function marksOf(mark: GradientMark): GradientMarks {
   if (mark === "plain") return plainMarks;
-  let marks = setsOfMarks.get(mark);
-  if (!marks) {
-    marks = new Set([mark]);
-    setsOfMarks.set(mark, marks);
-  }
-  return marks;
+  if (latest?.mark !== mark) latest = { mark, marks: new Set([mark]) };
+  return latest.marks;
 }
 
 /** The marks of a sum. */

@@ -1,6 +1,6 @@
 import type { DType } from "@halfstep/device";
 import { isFloating } from "@halfstep/formats/dtypes";
-import { isTensor } from "../arguments/is-tensor.js";
+import { mapTensors } from "../arguments/tensors-in.js";
 import { castOperand, castTo } from "./cast.js";
 
 /** Casts the floating tensors in a value: the value itself, or those in nested arrays and plain objects. */
@@ -13,12 +13,5 @@ export function castOperands<T>(value: T, dtype: DType): T {
   return castBelow(value, dtype, castOperand) as T;
 }
 
-function castBelow(value: unknown, dtype: DType, cast: typeof castTo): unknown {
-  if (isTensor(value)) return isFloating(value.dtype) ? cast(value, dtype) : value;
-  if (Array.isArray(value)) return value.map((item) => castBelow(item, dtype, cast));
-  if (typeof value !== "object" || value === null) return value;
-  if (Object.getPrototypeOf(value) !== Object.prototype) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, castBelow(item, dtype, cast)]),
-  );
-}
+const castBelow = (value: unknown, dtype: DType, cast: typeof castTo): unknown =>
+  mapTensors(value, (x) => (isFloating(x.dtype) ? cast(x, dtype) : x));

@@ -19,6 +19,7 @@ const composed: CastPolicies = {
   gaussianNllLoss: "float32",
   crfLoss: "float32",
   crfLogPartition: "float32",
+  // As on torch's list for CPUs. Its CUDA kernel takes no halves, and gets the result of `log_softmax`.
   ctcLoss: "float32",
   // `_cudnnRnn` in torch's table.
   lstm: "lowerPrecision",

@@ -47,4 +47,5 @@ export {
 } from "./recurrent.js";
 export { clone, repeat, tile } from "./repetition.js";
 export { argsort, type Median, median, type SortOptions, sort } from "./sorting.js";
+export { type ScanOptions, type ScanStep, scan, type WithTensors } from "./time-steps.js";
 export { fold, type UnfoldOptions, unfold } from "./unfold.js";

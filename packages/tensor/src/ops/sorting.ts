@@ -9,7 +9,7 @@ import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { eq, isNan, logicalAnd, logicalOr, where } from "./comparison.js";
 import { gather } from "./indexing.js";
-import { amax, type KeepOptions, sum } from "./reduce.js";
+import { amax, type KeepOptions, mean, sum } from "./reduce.js";
 import { type AlongAxis, alongAxis, argmaxAlong, type Extremum, ofScalar } from "./statistics.js";
 import { topK } from "./top-k.js";
 import { axisOf, narrow } from "./windows.js";
@@ -55,7 +55,9 @@ export const argsort: (x: Tensor, options?: SortOptions) => Tensor = checked(
 
 const medianAlong: AlongAxis = alongAxis("median", (x, d) =>
   noGrad(() => {
-    const half = Math.ceil((x.shape[d] as number) / 2);
+    const size = x.shape[d] as number;
+    if (size === 0) throw new ShapeError(`median: axis ${d} of [${x.shape}] has no elements`);
+    const half = Math.ceil(size / 2);
     const middle = narrow(argsort(x, { axis: d }), d, half - 1, 1);
     if (!isFloating(x.dtype)) return middle;
     return where(isNan(amax(x, d, { keepDimensions: true })), argmaxAlong(x, d, true), middle);
@@ -81,8 +83,9 @@ const medianOp: Op<null> = defineOp<null>({
 });
 
 function medianOfAll(x: Tensor): Tensor {
-  if (x.size === 0) throw new ShapeError(`median: no elements in [${x.shape}]`);
-  const value = noGrad(() => medianAlong(x.reshape([x.size]), 0).values);
+  if (x.size === 0 && !isFloating(x.dtype))
+    throw new ShapeError(`median: no integer is the median of [${x.shape}], which has no elements`);
+  const value = noGrad(() => (x.size === 0 ? mean(x) : medianAlong(x.reshape([x.size]), 0).values));
   return medianOp.apply([x, value], null);
 }
 
@@ -94,7 +97,10 @@ export interface Median {
 
 /**
  * The median along an axis, of an even number the lower of the two in the middle, and its index; NaN wins, as in torch. The gradient goes to
- * that element alone. Without an axis it is the median of all elements, without an index: equal ones share the gradient.
+ * that element alone. Without an axis it is the median of all elements, without an index: equal ones share the gradient. That of no floating
+ * numbers is NaN, as their mean.
+ *
+ * @throws ShapeError where the axis, or a tensor of integers, has no elements
  */
 export const median: Median = checked(
   "median",

@@ -7,7 +7,7 @@ import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { gather } from "./indexing.js";
 import { withAxisLast } from "./scan.js";
-import type { Extremum } from "./statistics.js";
+import { type Extremum, ofScalar } from "./statistics.js";
 import { axisOf } from "./windows.js";
 
 /** Options of {@link topK}. */
@@ -22,7 +22,7 @@ export interface TopKOptions {
 
 /**
  * The k largest (or smallest) elements along an axis, and their indices as uint32, as torch.topk: [..., k, ...] each. Ties go to the
- * first; NaN counts as larger than every number. The gradient goes to the elements that were taken.
+ * first; NaN counts as larger than every number. The gradient goes to the elements that were taken. A scalar is an axis of one element.
  *
  * @throws ShapeError where the axis has fewer than k elements
  */
@@ -38,6 +38,10 @@ export const topK: (x: Tensor, k: number, options?: TopKOptions) => Extremum = c
     k: number,
     { axis = -1, largest = true, sorted = true }: TopKOptions = {},
   ): Extremum => {
+    if (x.rank === 0) {
+      requireCount(k, 1);
+      return ofScalar("topK", x, axis);
+    }
     const d = axisOf("topK", x, axis);
     const indices = noGrad(() =>
       withAxisLast(x, d, (rows) => placesOp.apply([rows], { k, largest, sorted })),
@@ -46,6 +50,11 @@ export const topK: (x: Tensor, k: number, options?: TopKOptions) => Extremum = c
   },
 );
 
+function requireCount(k: number, size: number): void {
+  if (!(Number.isInteger(k) && k >= 1 && k <= size))
+    throw new ShapeError(`topK: k is ${k}, but an axis of ${size} needs 1 to ${size}`);
+}
+
 type Places = Required<Omit<TopKOptions, "axis">> & { readonly k: number };
 
 const placesOp: Op<Places> = defineOp<Places>({
@@ -53,9 +62,7 @@ const placesOp: Op<Places> = defineOp<Places>({
   castPolicy: "none",
   shape([x], { k }) {
     const { shape } = x as TensorSpec;
-    const columns = shape.at(-1) as number;
-    if (!(Number.isInteger(k) && k >= 1 && k <= columns))
-      throw new ShapeError(`topK: k is ${k}, but an axis of ${columns} needs 1 to ${columns}`);
+    requireCount(k, shape.at(-1) as number);
     return [{ shape: shape.with(-1, k), dtype: "uint32" }];
   },
   forward({ target, inputs, outputs, attributes }) {

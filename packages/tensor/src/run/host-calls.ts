@@ -1,4 +1,5 @@
 import { HostOpError } from "../errors.js";
+import type { HostOp } from "../record/host-op.js";
 
 /** The call of the function of one host op, from the time at which its run is queued. */
 export interface HostCall {
@@ -40,8 +41,8 @@ export class HostCalls {
     this.#failure ??= reason instanceof Error ? reason : new Error(String(reason));
   }
 
-  /** Opens the call of a host op. `name` is for its error. */
-  open(name: string): HostCall {
+  /** Opens the call of a host op. */
+  open(op: HostOp): HostCall {
     let end = (): void => {};
     const ended = new Promise<void>((resolve) => {
       end = resolve;
@@ -54,7 +55,7 @@ export class HostCalls {
       ended,
       drop,
       begin: (operands, fn) => {
-        this.#last = this.#call(name, operands, fn, this.#last).then(drop);
+        this.#last = this.#call(op, operands, fn, this.#last).then(drop);
       },
     };
     this.#open.add(call);
@@ -62,7 +63,7 @@ export class HostCalls {
   }
 
   async #call(
-    name: string,
+    op: HostOp,
     operands: Promise<void>,
     fn: () => Promise<void>,
     before: Promise<unknown>,
@@ -78,7 +79,7 @@ export class HostCalls {
     try {
       await fn();
     } catch (reason) {
-      this.fail(new HostOpError(name, reason));
+      this.fail(new HostOpError(op.name, reason, { isStateChanged: op.isFinal }));
     }
   }
 }

@@ -139,6 +139,25 @@ describe.each(runtimes)("host ops, %s", (_, open) => {
     await expect(runtime.step(step(3))).rejects.toBe(error);
   });
 
+  test("that pass on a changed state and fail say that it has changed", async () => {
+    const runtime = await open();
+    const weight = runtime.variable([1, 2], [2]);
+    const bindings = [{ name: "x", access: "readwrite" }] as const;
+    const passOn = defineHostOp({ name: "pass on", bindings, isFinal: true });
+    const failing: HostFunction = () => Promise.reject(new Error("the link is down"));
+    const step = async (): Promise<void> => {
+      await runtime.step(() => {
+        weight.assign(weight.mul(2));
+        runtime.target.launch(hostLaunch(passOn, [weight.operand()], failing));
+      });
+      await runtime.flush();
+    };
+    await expect(step()).rejects.toThrow(
+      'host op "pass on" failed: the link is down. Its step has changed parameters and state of this process alone, which cannot go on with others; make another runtime and resume from a checkpoint',
+    );
+    expect(await valuesOf([weight])).toEqual([[2, 4]]);
+  });
+
   test("read and write several operands of other dtypes", async () => {
     const runtime = await open();
     const x = runtime.variable([1, 2, 3], [3], { dtype: "float16" });

@@ -1,7 +1,7 @@
 import { bytesFor } from "@halfstep/formats/dtypes";
 import type { PlannedHostOp } from "../plan/host-ops.js";
 import type { Plan } from "../plan/plan.js";
-import type { HostFunction } from "../record/host-op.js";
+import type { HostFunction, HostOp } from "../record/host-op.js";
 import type { HostCall, HostCalls } from "./host-calls.js";
 
 /** The operands of a host op, in memory of the host. */
@@ -81,7 +81,8 @@ export class Segments {
       if (to > from || awaited.length > 0) this.#enqueue(awaited, () => this.#work.run(from, to));
       return;
     }
-    const call = this.#calls.open(this.#plan.launches[op.position]?.launch.kernel.name ?? "");
+    const { launch } = this.#plan.launches[op.position] as Plan["launches"][number];
+    const call = this.#calls.open(launch.kernel as HostOp);
     this.#awaited.push({ op, call });
     this.#enqueue(
       awaited,

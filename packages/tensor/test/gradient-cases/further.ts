@@ -143,6 +143,26 @@ export const furtherCases: FamilyCases = {
       ),
     ],
   },
+  scan: checked(
+    on("a state and a weight", [[3, 2, 2], [2], [2, 2]], ([x, w, first]) => {
+      const [last, all] = ops.scan(
+        (state, each) => {
+          const next = state.mul(w as Tensor).add(each.mul(each));
+          return [next, next.mul(state)];
+        },
+        first as Tensor,
+        x as Tensor,
+      );
+      return all.add(last);
+    }),
+    on("backwards", [[2, 3]], ([x]) => {
+      const step = (state: Tensor, each: Tensor) => [state.mul(each), state] as const;
+      const [last, all] = ops.scan(step, (x as Tensor).select(0, 1), x as Tensor, {
+        reverse: true,
+      });
+      return all.mul(last);
+    }),
+  ),
   ctcLoss: {
     second: "refused",
     cases: [
