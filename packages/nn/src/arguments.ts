@@ -104,6 +104,11 @@ const bound: Kind = {
   fits: (value) => typeof value === "number" && !Number.isNaN(value),
 };
 
+const heightAndWidth: Kind = {
+  pass: "a whole number above 0, or [height, width]",
+  fits: (value) => isCount(value) || (counts.fits(value) && (value as unknown[]).length === 2),
+};
+
 const kinds: Readonly<Record<string, Kind | undefined>> = {
   runtime: {
     pass: "gpuRuntime(device) or cpuRuntime()",
@@ -114,10 +119,8 @@ const kinds: Readonly<Record<string, Kind | undefined>> = {
     pass: "a whole number from 0 to 2^53 − 1",
     fits: (value) => Number.isSafeInteger(value) && (value as number) >= 0,
   },
-  kernelSize: {
-    pass: "a whole number above 0, or [height, width]",
-    fits: (value) => isCount(value) || (counts.fits(value) && (value as unknown[]).length === 2),
-  },
+  kernelSize: heightAndWidth,
+  outputSize: heightAndWidth,
   normalizedShape: {
     pass: "the size of the last dimension, or a list of the last sizes",
     fits: (value) => isCount(value) || counts.fits(value),

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import {
   hookGradient,
   Linear,
+  LSTM,
   ModuleDict,
   ModuleList,
   ReLU,
@@ -80,6 +81,21 @@ test("statistics of activations and gradients by module", async () => {
   statistics.remove();
   model.forward(x);
   expect(statistics.take()).toEqual({});
+});
+
+test("tensors in the result of a module have statistics of their own", async () => {
+  const model = new ModuleDict({ lstm: new LSTM(runtime, 2, 4, { generator }) });
+  const { take } = recordStatistics(model);
+  const seen = await runtime.step(() => {
+    const { output } = model.get("lstm").forward(runtime.tensor([1, 2, 3, 4], [2, 1, 2]));
+    output.sum().backward();
+    return take();
+  });
+  const read = await readStatistics(seen);
+  expect(Object.keys(read)).toEqual(["lstm.output", "lstm.hidden", "lstm.cell"]);
+  expect(read["lstm.output"]?.gradient).toEqual({ mean: 1, std: 0, largest: 1, zeros: 0 });
+  expect(read["lstm.cell"]?.activation.largest).toBeGreaterThan(0);
+  expect(read["lstm.cell"]?.gradient).toBeUndefined();
 });
 
 test("containers own their modules under torch's names", () => {

@@ -60,9 +60,22 @@ export {
   MultiheadAttention,
   type MultiheadAttentionOptions,
 } from "./layers/multihead-attention.js";
-export { type AffineOptions, GroupNorm, LayerNorm, RMSNorm } from "./layers/norms.js";
+export {
+  type AffineOptions,
+  GroupNorm,
+  InstanceNorm2d,
+  LayerNorm,
+  RMSNorm,
+} from "./layers/norms.js";
 export type { Pair } from "./layers/pair.js";
+export { AdaptiveAvgPool2d, PixelShuffle, PixelUnshuffle } from "./layers/pixels.js";
 export { AvgPool2d, type AvgPool2dOptions, MaxPool2d, type Pool2dOptions } from "./layers/pool.js";
+export {
+  AvgPool1d,
+  type AvgPool1dLayerOptions,
+  MaxPool1d,
+  type Pool1dLayerOptions,
+} from "./layers/pool1d.js";
 export {
   GRU,
   type GRUResult,

@@ -1,5 +1,6 @@
 import * as tensor from "@halfstep/tensor";
 import { cpuRuntime, type Tensor } from "@halfstep/tensor";
+import { ctcLoss } from "@halfstep/tensor/functional";
 import { expect, test } from "vitest";
 import * as nn from "./index.js";
 
@@ -13,6 +14,13 @@ const [a, b, c] = [
 const signs = runtime.tensor([1, -1, -1, 1], [2, 2]);
 const labels = runtime.tensor(Uint32Array.of(1, 0));
 const lists = runtime.tensor(Uint32Array.from([1, -1, 0, 1]), [2, 2]);
+/** Logarithms of probabilities [length 2, batch 1, classes 2], and the label 0. */
+const alignable = [
+  a.log().reshape([2, 1, 2]),
+  ...([[0], [2], [1]] as const).map((each, i) =>
+    runtime.tensor(Uint32Array.from(each), i === 0 ? [1, 1] : [1]),
+  ),
+] as unknown as readonly [Tensor, Tensor, Tensor, Tensor];
 const sum = { reduction: "sum" } as const;
 
 test.each<[module: string, of: Tensor, by: Tensor]>([
@@ -85,6 +93,11 @@ test.each<[module: string, of: Tensor, by: Tensor]>([
     "MultiLabelMarginLoss",
     new nn.MultiLabelMarginLoss(sum).forward(a, lists),
     tensor.multilabelMarginLoss(a, lists, sum),
+  ],
+  [
+    "CTCLoss",
+    new nn.CTCLoss({ ...sum, blank: 1 }).forward(...alignable),
+    ctcLoss(...alignable, { ...sum, blank: 1 }),
   ],
 ])("%s is its function with its options", async (name, of, by) => {
   const [value, expected] = [await of.item(), await by.item()];

@@ -5,8 +5,10 @@ import {
   binaryCrossEntropyWithLogits,
   type ClassOptions,
   type CrossEntropyOptions,
+  type CtcOptions,
   cosineEmbeddingLoss,
   crossEntropy,
+  ctcLoss,
   type GaussianNllOptions,
   gaussianNllLoss,
   type HuberOptions,
@@ -59,6 +61,21 @@ export class CrossEntropyLoss extends Loss<CrossEntropyOptions> {
 export class NLLLoss extends Loss<ClassOptions> {
   forward(logProbabilities: Tensor, labels: Tensor): Tensor {
     return nllLoss(logProbabilities, labels, this.options);
+  }
+}
+
+/**
+ * Connectionist temporal classification, as torch.nn.CTCLoss, in float32: of logarithms of probabilities [length, batch, classes], labels
+ * [batch, labels], and the lengths of both, [batch]; all three are uint32 or int32.
+ */
+export class CTCLoss extends Loss<CtcOptions> {
+  forward(
+    logProbabilities: Tensor,
+    targets: Tensor,
+    inputLengths: Tensor,
+    targetLengths: Tensor,
+  ): Tensor {
+    return ctcLoss(logProbabilities, targets, inputLengths, targetLengths, this.options);
   }
 }
 

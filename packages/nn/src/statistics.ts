@@ -33,7 +33,8 @@ export interface RecordedStatistics {
 }
 
 /**
- * Records statistics of activations and gradients of all modules without parts, by their paths, on the device.
+ * Records statistics of activations and gradients of all modules without parts, by their paths, on the device. Of a module whose result is
+ * an object, such as an LSTM, each tensor has its own: "lstm.output".
  *
  * ```ts
  * const statistics = recordStatistics(model);
@@ -49,14 +50,20 @@ export function recordStatistics(model: Module): RecordedStatistics {
   const removing: RemoveHook[] = [];
   for (const [path, module] of model.namedModules()) {
     if (!module.namedChildren().next().done) continue;
-    const hook = module.registerForwardHook((_, __, output) => {
-      if (!isTensor(output)) return undefined;
+    const seeing = (name: string, output: unknown): unknown => {
+      if (!isTensor(output)) return output;
       const own: { activation: Tensor; gradient?: Tensor } = { activation: elementsOf(output) };
-      seen[path] = own;
+      seen[name] = own;
       return hookGradient(output, (gradient) => {
         own.gradient = elementsOf(gradient);
         return undefined;
       });
+    };
+    const hook = module.registerForwardHook((_, __, output) => {
+      if (!isPlainObject(output)) return seeing(path, output);
+      const results = Object.entries(output);
+      const start = path && `${path}.`;
+      return Object.fromEntries(results.map(([name, x]) => [name, seeing(start + name, x)]));
     });
     removing.push(hook);
   }
@@ -74,6 +81,9 @@ export function recordStatistics(model: Module): RecordedStatistics {
 
 const isTensor = (value: unknown): value is Tensor =>
   typeof value === "object" && value !== null && "isTensor" in value;
+
+const isPlainObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 
 /** [mean, std, largest, zeros] */
 const elementsOf = (x: Tensor): Tensor =>

@@ -1,12 +1,18 @@
 import { cpuRuntime, Generator, ShapeError, type Tensor } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import {
+  AdaptiveAvgPool2d,
+  AvgPool1d,
   Dropout,
   ELU,
   Embedding,
   GELU,
   Hardtanh,
+  InstanceNorm2d,
   LeakyReLU,
+  MaxPool1d,
+  PixelShuffle,
+  PixelUnshuffle,
   PReLU,
   Sequential,
   SiLU,
@@ -119,4 +125,37 @@ test("upsampling tells what does not fit", () => {
   expect(() =>
     new Upsample({ scale: 2, mode: "linear" }).forward(runtime.zeros([1, 2, 2, 1])),
   ).toThrow("upsampleLinear1d needs an input [batch, length, channels]");
+});
+
+test("pools, pixels and norms of channels are torch's, channels last", async () => {
+  const runtime = cpuRuntime();
+  // sin 0 to sin 23 with the channels first, by torch 1.13.
+  const sines = Float32Array.from({ length: 24 }, (_, i) => Math.sin((i % 2) * 12 + (i >> 1)));
+  const images = runtime.tensor(sines, [1, 3, 4, 2]);
+  expect(await rounded(new AdaptiveAvgPool2d([2, 3]).forward(images))).toEqual([
+    ...[-0.2186, -0.3414, 0.1281, -0.0754, 0.357, 0.2599],
+    ...[-0.0786, 0.1251, -0.3426, -0.2211, -0.2916, -0.364],
+  ]);
+  const plain = new InstanceNorm2d(runtime, 2);
+  expect([...plain.parameters()]).toEqual([]);
+  expect((await rounded(plain.forward(images))).slice(0, 8)).toEqual([
+    ...[-0.0485, -0.8484, 1.1428, 0.5416, 1.2388, 1.3704, 0.1513, 0.8759],
+  ]);
+  const affine = new InstanceNorm2d(runtime, 2, { affine: true });
+  expect([...affine.namedParameters()].map(([name]) => name)).toEqual(["weight", "bias"]);
+  affine.weight?.assign(runtime.tensor([2, 0]));
+  affine.bias?.assign(runtime.tensor([1, 3]));
+  expect((await rounded(affine.forward(images))).slice(0, 4)).toEqual([0.903, 3, 3.2855, 3]);
+
+  const line = runtime.tensor([1, -2, 3, 0, 5, -1, 2], [1, 7, 1]);
+  const max = new MaxPool1d({ kernelSize: 3, stride: 2, padding: 1, ceilMode: true });
+  expect(await rounded(max.forward(line))).toEqual([1, 3, 5, 2]);
+  const outside = { padding: 1, ceilMode: true, countIncludePad: false } as const;
+  const mean = new AvgPool1d({ kernelSize: 4, stride: 3, ...outside });
+  expect(await rounded(mean.forward(line))).toEqual([0.6667, 1.75, 0.5]);
+
+  const deep = runtime.tensor([0, 1, 2, 3, 4, 5, 6, 7], [1, 1, 1, 8]);
+  const wide = new PixelShuffle(2).forward(deep);
+  expect(await rounded(wide)).toEqual([0, 4, 1, 5, 2, 6, 3, 7]);
+  expect(await rounded(new PixelUnshuffle(2).forward(wide))).toEqual(await rounded(deep));
 });

@@ -1,5 +1,6 @@
 import {
   groupNorm,
+  instanceNorm,
   layerNorm,
   type NormOptions,
   type RmsNormOptions,
@@ -136,5 +137,38 @@ export class GroupNorm extends Module {
   /** @param x [batch, ..., channels] */
   forward(x: Tensor): Tensor {
     return groupNorm(x, this.groups, this.weight, this.bias, this.options);
+  }
+}
+
+/** Normalises each channel of each sample of [batch, height, width, channels] over its pixels; torch.nn.InstanceNorm2d, channels last. */
+export class InstanceNorm2d extends Module {
+  readonly options: NormOptions;
+  /** [channels] */
+  readonly weight: Variable | undefined;
+  /** [channels] */
+  readonly bias: Variable | undefined;
+
+  /** As in torch it has no parameters, unless `affine` is true. */
+  constructor(
+    runtime: Runtime,
+    channels: number,
+    given: Omit<AffineOptions, "bias"> & NormOptions = {},
+  ) {
+    super();
+    requireArguments(
+      "new InstanceNorm2d(runtime, channels, { eps?, affine? })",
+      runtime,
+      channels,
+      given,
+    );
+    const { affine = false, ...options } = given;
+    this.options = options;
+    this.weight = affine ? filled(runtime, [channels], 1, "weight") : undefined;
+    this.bias = affine ? filled(runtime, [channels], 0, "bias") : undefined;
+  }
+
+  /** @param x [batch, height, width, channels] */
+  forward(x: Tensor): Tensor {
+    return instanceNorm(x, this.weight, this.bias, this.options);
   }
 }
