@@ -9,15 +9,19 @@ interface Case {
   readonly optimizer: string;
   readonly options: Readonly<Record<string, unknown>>;
   readonly larc?: LARCOptions;
+  /** Default 3. */
+  readonly steps?: number;
+  /** Gradients have runs of signs, and zeros. */
+  readonly planted?: boolean;
   readonly shapes: Shapes;
   readonly values: readonly number[];
   /** Other states than moments. */
   readonly state?: Readonly<Record<string, readonly number[]>>;
 }
 
-/** See three-steps.py beside it. */
+/** See golden/steps.py. */
 const { cases } = JSON.parse(
-  readFileSync(new URL("golden/three-steps.json", import.meta.url), "utf8"),
+  readFileSync(new URL("golden/steps.json", import.meta.url), "utf8"),
 ) as { readonly cases: readonly Case[] };
 
 /** The recipe's numbers. */
@@ -33,17 +37,36 @@ const tensors = (shapes: Shapes, a: number, b: number): number[] =>
     ),
   );
 
-describe("three steps are those of torch and apex", () => {
-  it.each(cases.map((c) => [`${c.optimizer} ${JSON.stringify(c.options)}`, c] as const))(
-    "%s",
-    async (_, { optimizer: name, options, larc, shapes, values, state = {} }) => {
+/** Those of a step, by the recipe. */
+function gradientsOf(shapes: Shapes, step: number, planted: boolean): number[] {
+  if (!planted) return tensors(shapes, 1.3, 10 * step);
+  const gradients = tensors(shapes, 1.3, 0.9 * step);
+  return split(gradients, shapes).flatMap((own) =>
+    own.map((g, i) => ((i + step) % 5 === 0 || (i % 3 === 0 && step >= 8 && step < 11) ? 0 : g)),
+  );
+}
+
+describe("steps are those of torch and apex", () => {
+  it.each(
+    cases.map((c) => [`${c.optimizer} ${JSON.stringify(c.options)}`, c.steps ?? 3, c] as const),
+  )(
+    "%s, %i",
+    async (_, steps, {
+      optimizer: name,
+      options,
+      larc,
+      planted = false,
+      shapes,
+      values,
+      state = {},
+    }) => {
       const target = cpuTarget() as AnyTarget;
       const parameters = new Parameters(target, tensors(shapes, 0.7, 1), "float32", shapes);
       const Class = classes[name.replace("LARC ", "") as "SGD"] as typeof SGD;
       const inner = new Class(target, parameters.flat, options);
       const optimizer = (larc ? new LARC(inner, larc) : inner) as AnyOptimizer;
-      for (let step = 0; step < 3; step++) {
-        parameters.setGradients(tensors(shapes, 1.3, 10 * step));
+      for (let step = 0; step < steps; step++) {
+        parameters.setGradients(gradientsOf(shapes, step, planted));
         optimizer.step();
       }
       const got = await parameters.values();

@@ -1,11 +1,14 @@
-"""Parameters after three steps of every optimizer, as torch and apex compute them, in three-steps.json.
+"""Parameters after three steps of every optimizer, and after twenty of some, as torch and apex compute them, in steps.json.
 
 Each case names the torch (CPU) that made it. Optimizers that torch has are torch's own, in float64 so that nothing but the arithmetic of the
 library under test is measured; Muon's iteration is bfloat16 in torch, so it is patched to float64. LAMB, NovoGrad and LARC are
 apex's formulas (csrc/multi_tensor_lamb.cu, csrc/multi_tensor_novograd.cu, apex/parallel/LARC.py), BertAdam is that of
 pytorch-pretrained-BERT 0.6.2 (optimization.py), Lion algorithm 2 of arXiv 2302.06675, all restated here on tensors.
 
-Run: python three-steps.py > three-steps.json, and biome formats it. With names of optimizers, as in `python three-steps.py ASGD Rprop`, only
+Twenty steps are for rules whose state decides what a step does: averages that begin within the run, and step sizes by signs. With
+`planted`, gradients keep their signs for three or four steps, are 0 in places that move, and in some places for three steps.
+
+Run: python steps.py > steps.json, and biome formats it. With names of optimizers, as in `python steps.py ASGD Rprop`, only
 their cases are computed, and the others are taken from the file: a release of torch may lack some. Write to another file first.
 """
 
@@ -33,6 +36,17 @@ def tensors(shapes, a, b):
         torch.tensor(numbers(math.prod(shape), a, b + i)).reshape(shape)
         for i, shape in enumerate(shapes.values())
     ]
+
+
+def gradients(shapes, step, planted):
+    found = tensors(shapes, 1.3, (0.9 if planted else 10) * step)
+    if planted:
+        for gradient in found:
+            flat = gradient.view(-1)
+            for i in range(len(flat)):
+                if (i + step) % 5 == 0 or (i % 3 == 0 and 8 <= step < 11):
+                    flat[i] = 0
+    return found
 
 
 class Lion(torch.optim.Optimizer):
@@ -205,8 +219,11 @@ CASES = [
     ("Adadelta", torchs("Adadelta"), dict(lr=0.5, rho=0.5, weight_decay=0.1, eps=1e-3)),
     ("ASGD", torchs("ASGD"), dict()),
     ("ASGD", torchs("ASGD"), dict(lr=0.1, lambd=0.5, alpha=0.5, t0=0, weight_decay=0.1)),
+    ("ASGD", torchs("ASGD"), dict(lr=0.1, lambd=0.01, t0=5), dict(steps=20, planted=True)),
     ("Rprop", torchs("Rprop"), dict()),
     ("Rprop", torchs("Rprop"), dict(lr=0.1, etas=(0.25, 1.5), step_sizes=(0.03, 0.12), maximize=True)),
+    ("Rprop", torchs("Rprop"), dict(), dict(steps=20, planted=True)),
+    ("Rprop", torchs("Rprop"), dict(lr=0.05, step_sizes=(0.02, 0.1)), dict(steps=20, planted=True)),
     ("Adafactor", torchs("Adafactor"), dict(eps=(2**-23, 1e-3))),
     ("Adafactor", torchs("Adafactor"), dict(lr=0.9, weight_decay=0.1, d=1.5, beta2_decay=-0.5, eps=(0.25, 0.5))),
     ("Muon", muon, dict()),
@@ -237,14 +254,15 @@ wanted = sys.argv[1:]
 file = pathlib.Path(__file__).with_suffix(".json")
 known = json.loads(file.read_text())["cases"] if wanted else []
 cases = [case for case in known if case["optimizer"] not in wanted]
-for name, make, options in CASES:
+for name, make, options, *run in CASES:
     if wanted and name not in wanted:
         continue
     shapes = MATRICES if name == "Muon" else SHAPES
     params = [t.requires_grad_() for t in tensors(shapes, 0.7, 1)]
     optimizer = make(params, **options)
-    for step in range(3):
-        for p, g in zip(params, tensors(shapes, 1.3, 10 * step)):
+    run = {"steps": 3, "planted": False, **(run[0] if run else {})}
+    for step in range(run["steps"]):
+        for p, g in zip(params, gradients(shapes, step, run["planted"])):
             p.grad = g
         optimizer.step()
     state = STATES.get(name)
@@ -252,6 +270,7 @@ for name, make, options in CASES:
         "torch": torch.__version__,
         "optimizer": name,
         "options": {camel(key): value for key, value in options.items()},
+        **(run if run["planted"] else {}),
         **({"larc": {"trustCoefficient": optimizer.trust, "clip": optimizer.clip}} if "LARC" in name else {}),
         "shapes": shapes,
         "values": [round(v, 10) for p in params for v in p.detach().flatten().tolist()],
