@@ -39,7 +39,7 @@ export const lanes = [
     driver: ownAdapter,
     env: {},
     tests: {
-      "packages/distributed": { lane: ["convergence", "random-runs"] },
+      "packages/distributed": { lane: ["compression", "convergence", "random-runs"] },
       "packages/kernels": { lane: ["accumulating"] },
       "packages/trainer": { lane: ["micro-batches"] },
       "apps/digits": { lane: ["underflow", "cost"] },

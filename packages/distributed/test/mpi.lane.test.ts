@@ -87,7 +87,7 @@ for (const [name, launch] of Object.entries(launchers))
             rank,
             size: 3,
             largest: [2, 0],
-            areExact: [true, true],
+            areExact: [true, true, true],
             local: [0, 1, 2],
             peers: [rank],
           },

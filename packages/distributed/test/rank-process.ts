@@ -12,16 +12,20 @@ const scenarios: Readonly<Record<string, () => Promise<void>>> = {
     const largest = Int32Array.of(rank, -rank);
     await carrier.max(largest);
     const areExact: boolean[] = [];
-    for (const wire of ["float32", "float16"] as const) {
-      const values = Float32Array.from({ length: 100_001 }, (_, i) => size * (i % 500) + 2 * rank);
+    const exchange = async (wire: "float32" | "float16", length: number): Promise<void> => {
+      const values = new Float32Array(length);
+      for (let i = 0; i < length; i++) values[i] = size * (i % 500) + 2 * rank;
       await new Exchange(carrier, { wire }).mean(values, { label: "bucket 0" });
       areExact.push(values.every((value, i) => value === size * (i % 500) + size - 1));
-    }
+    };
+    for (const wire of ["float32", "float16"] as const) await exchange(wire, 100_001);
     const local = new Uint8Array(hosts.localSize);
     await carrier.allGather(Uint8Array.of(rank), local, { scope: "host" });
     const peers = new Uint8Array(hosts.count);
     await carrier.allGather(Uint8Array.of(rank), peers, { scope: "peers" });
     const { bytes } = carrier.traffic;
+    // In slices.
+    await exchange("float16", size * 2 ** 21 + 1001);
     await carrier.close();
     print({
       rank,

@@ -7,6 +7,7 @@ import {
   hostLaunch,
 } from "@halfstep/tensor/functional";
 import type { StopRequest } from "../gradients/agreed-stop.js";
+import { areFinite, divide, divideAndAddTo, scaleTo, subtractTo } from "../wire/arithmetic.js";
 import type { Range } from "../wire/chunk.js";
 import type { Exchange } from "../wire/exchange.js";
 import { type Matrix, orthonormalize, outer, times, transposedTimes } from "./low-rank.js";
@@ -132,8 +133,7 @@ export class PowerSgd {
           return (values[group] as Float32Array).subarray(offset, offset + length);
         }),
       );
-      const areFinite = present.every((each) => each.every(Number.isFinite));
-      const found = Int32Array.of(areFinite ? 0 : 1, stop.wanted);
+      const found = Int32Array.of(present.every(areFinite) ? 0 : 1, stop.wanted);
       await this.#exchange.carrier.max(found, { label: "the overflow flag" });
       stop.agreed(found[1] !== 0);
       if (found[0] !== 0) {
@@ -165,7 +165,7 @@ export class PowerSgd {
         const right = rights[i] as Float32Array;
         const mean = outer(lefts[i] as Float32Array, right, this.#rank);
         states.set(offset, { right, residual: this.#residualOf(step, mean, weight) });
-        for (const [at, value] of mean.entries()) into[offset + at] = value * scale;
+        scaleTo(into.subarray(offset, offset + mean.length), mean, scale);
       }
     };
   }
@@ -179,7 +179,9 @@ export class PowerSgd {
     if (!this.#hasFeedback) return undefined;
     // A rank without samples has sent nothing of its residual.
     if (weight === 0) return residual ?? new Float32Array(mean.length);
-    return matrix.values.map((value, at) => value - (mean[at] as number));
+    const left = new Float32Array(mean.length);
+    subtractTo(left, matrix.values, mean);
+    return left;
   }
 
   /** A gradient with its residual, without the loss scale; undefined where its factors would be no smaller. */
@@ -197,9 +199,9 @@ export class PowerSgd {
     // A factor of another rank tells nothing of this one.
     const isKnown = state.right?.length === columns * this.#rank;
     const right = isKnown && state.right ? state.right : firstRight(columns * this.#rank, offset);
-    const own = values
-      .subarray(offset, offset + length)
-      .map((value, i) => value / scale + (residual?.[i] ?? 0));
+    const own = values.slice(offset, offset + length);
+    if (residual) divideAndAddTo(own, own, scale, residual);
+    else divide(own, scale);
     return { offset, length, right, residual, matrix: { rows, columns, values: own } };
   }
 

@@ -15,6 +15,7 @@ import type { CompressionState } from "../compress/matrix-states.js";
 import { type CompressedGroup, PowerSgd, type PowerSgdOptions } from "../compress/power-sgd.js";
 import type { ParameterShard } from "../shards/parameter-shard.js";
 import { ShardedParameters } from "../shards/sharded-parameters.js";
+import { allFinite } from "../wire/all-finite.js";
 import { Exchange, type ExchangeOptions } from "../wire/exchange.js";
 import { AgreedStop, type StopRequest } from "./agreed-stop.js";
 import { packed } from "./packed.js";
@@ -299,7 +300,7 @@ export class GradientExchange {
         return;
       }
       const values = new Float32Array(numbers.buffer, 0, part.length);
-      if (!values.every(Number.isFinite)) step.nonFinite = 1;
+      if (!(await allFinite(values))) step.nonFinite = 1;
       await this.#exchange.mean(values, mean);
       if (await this.#agreedAtEnd(step, group, part)) values[0] = Number.NaN;
     };

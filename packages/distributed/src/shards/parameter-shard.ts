@@ -11,6 +11,7 @@ import {
   type Storage,
 } from "@halfstep/tensor/functional";
 import { packed } from "../gradients/packed.js";
+import { allFinite } from "../wire/all-finite.js";
 import { squareSum } from "../wire/arithmetic.js";
 import type { Range } from "../wire/chunk.js";
 import type { Exchange } from "../wire/exchange.js";
@@ -216,7 +217,7 @@ export class ParameterShard {
         own = await exchange.ownMeanOfCodes(codes, words[0] as number, options);
       } else {
         const values = new Float32Array(numbers.buffer, 0, length);
-        if (!values.every(Number.isFinite)) step.nonFinite = 1;
+        if (!(await allFinite(values))) step.nonFinite = 1;
         own = await exchange.ownMean(values, options);
       }
       new Float32Array(means.buffer, 0, own.length).set(own);

@@ -206,6 +206,10 @@ describe("ranks with shards of the optimizer", async () => {
         expect(failure).toBeInstanceOf(HostOpError);
         expect(failure).toMatchObject({ op });
         expect((failure as Error).cause).toBeInstanceOf(ExchangeError);
+        expect((failure as Error).message).toContain(cut);
+        expect((failure as Error).message).toContain(
+          op === "gather parameters" ? "has changed parameters" : "changed no parameter",
+        );
       }
       if (op === "average gradients") expect(await states()).toEqual(before);
     }

@@ -37,3 +37,26 @@ export function largestMagnitude(words: Uint32Array): number {
   }
   return largest;
 }
+
+/** Whether no number is infinite or NaN: 0 times such a number is NaN, and so is every sum with it. */
+export function areFinite(numbers: Float32Array): boolean {
+  let sum = 0;
+  for (let i = 0; i < numbers.length; i++) sum += (numbers[i] as number) * 0;
+  return sum === 0;
+}
+
+/** Writes the differences a − b to `out`. */
+export function subtractTo(out: Float32Array, a: Float32Array, b: Float32Array): void {
+  for (let i = 0; i < out.length; i++) out[i] = (a[i] as number) - (b[i] as number);
+}
+
+/** Writes `numbers / divisor + more` to `out`, with one rounding. */
+export function divideAndAddTo(
+  out: Float32Array,
+  numbers: Float32Array,
+  divisor: number,
+  more: Float32Array,
+): void {
+  for (let i = 0; i < out.length; i++)
+    out[i] = (numbers[i] as number) / divisor + (more[i] as number);
+}

@@ -1,7 +1,9 @@
 import { decodeArray, encodeArray, float16 } from "@halfstep/formats";
 import { philox4x32 } from "@halfstep/formats/philox";
 import { describe, expect, it } from "vitest";
+import { cutCarrier } from "../../test/training-ranks.js";
 import type { Carrier } from "../carrier.js";
+import { ExchangeError } from "../errors.js";
 import { inProcess } from "../in-process/in-process.js";
 import { Exchange, type ExchangeOptions } from "./exchange.js";
 
@@ -114,6 +116,88 @@ describe("means over ranks", () => {
       expect(Math.abs((shifted[0]?.[i] as number) - value)).toBeLessThanOrEqual(2 ** -12);
     const alone = new Exchange(inProcess(1)[0] as Carrier, { wire: "float32" });
     expect(() => alone.meanOfCodes(new Uint16Array(1), 0)).toThrow(TypeError);
+  });
+
+  describe("of more numbers than travel at once", () => {
+    // Two ranks exchange 2^22 numbers at once.
+    const [whole, rest] = [2 ** 22, 1003];
+    /** Numbers that repeat, because drawing each takes longer than the exchange. */
+    const repeated = <T extends Float32Array | Uint16Array>(out: T, period: number): T => {
+      for (let at = period; at < out.length; at *= 2) out.copyWithin(at, 0, at);
+      return out;
+    };
+    const valuesOf = (rank: number): Float32Array => {
+      const values = new Float32Array(whole + rest);
+      values.set(numbersOf(rank, 1009));
+      return repeated(values, 1009);
+    };
+    const codesOf = (rank: number): Uint16Array => {
+      const codes = new Uint16Array(whole + rest);
+      codes.set(encodeArray(numbersOf(rank, 1009), float16));
+      return repeated(codes, 1009);
+    };
+    const both = <T>(run: (carrier: Carrier) => Promise<T>, ranks = inProcess(2)): Promise<T[]> =>
+      Promise.all(ranks.map(run));
+
+    it("have the bits of those of each part", async () => {
+      const meansBy = (lengths: readonly number[]) =>
+        both(async (carrier) => {
+          const [values, codes] = [valuesOf(carrier.rank), codesOf(carrier.rank)];
+          let offset = 0;
+          for (const length of lengths) {
+            const [from, to] = [offset, offset + length];
+            offset = to;
+            await new Exchange(carrier, { wire: "float32" }).mean(values.subarray(from, to));
+            const exchange = new Exchange(carrier, { wire: "float16" });
+            await exchange.meanOfCodes(codes.subarray(from, to), 0, { weight: 1 + carrier.rank });
+          }
+          return [Buffer.from(values.buffer), Buffer.from(codes.buffer)] as const;
+        });
+      const [[values, codes], other] = (await meansBy([whole + rest])) as [
+        readonly [Buffer, Buffer],
+        readonly [Buffer, Buffer],
+      ];
+      expect(other[0].equals(values) && other[1].equals(codes)).toBe(true);
+      const [parts] = (await meansBy([whole, rest])) as [readonly [Buffer, Buffer]];
+      expect(parts[0].equals(values) && parts[1].equals(codes)).toBe(true);
+    });
+
+    it("travel while means are computed, in an order that all ranks have", async () => {
+      const calls = await both(async (carrier) => {
+        const names: string[] = [];
+        const noting: Carrier = Object.create(carrier, {
+          allToAll: {
+            value: (...args: Parameters<Carrier["allToAll"]>) => {
+              names.push("chunks");
+              return carrier.allToAll(...args);
+            },
+          },
+          allGather: {
+            value: (...args: Parameters<Carrier["allGather"]>) => {
+              names.push("means");
+              return carrier.allGather(...args);
+            },
+          },
+        });
+        await new Exchange(noting, { wire: "float32" }).mean(new Float32Array(2 * whole + rest));
+        return names;
+      });
+      expect(calls[0]).toEqual(["chunks", "chunks", "means", "chunks", "means", "means"]);
+      expect(calls[1]).toEqual(calls[0]);
+    });
+
+    it("keep their values where an exchange fails", async () => {
+      const found = await both(async (carrier) => {
+        let count = 0;
+        const isCut = (): boolean => ++count > 3;
+        const values = valuesOf(carrier.rank);
+        const exchange = new Exchange(cutCarrier(carrier, isCut), { wire: "float32" });
+        await expect(exchange.mean(values)).rejects.toThrow(ExchangeError);
+        return values;
+      });
+      for (const [rank, values] of found.entries())
+        expect(Buffer.from(values.buffer).equals(Buffer.from(valuesOf(rank).buffer))).toBe(true);
+    });
   });
 });
 

@@ -3,9 +3,9 @@ import { scale } from "./arithmetic.js";
 import { Breath } from "./breath.js";
 import { chunkOf, keptUnit, placesOf, type Range } from "./chunk.js";
 import { MemoryPool } from "./memory-pool.js";
-import { chunkLength, type Exchanging, pieces, scatterMean } from "./scatter-mean.js";
+import { chunkLength, type Exchanging, pieces, scatter, scatterMean } from "./scatter-mean.js";
 import { largestExponent, shiftFor } from "./shift.js";
-import { codesSource, type Source, scaledSource } from "./source.js";
+import { codesSource, partOf, type Source, scaledSource } from "./source.js";
 import { bytesOf, type Level, levelsOf, load, store, type Wire, type WireFormat } from "./wire.js";
 
 /** Options of exchanges. */
@@ -27,6 +27,15 @@ export interface MeanOptions {
   readonly weight?: number | undefined;
   /** The bucket, for errors. */
   readonly label?: string | undefined;
+}
+
+/** Elements of the chunk of one rank: a bucket with longer ones is exchanged in slices. */
+const sliceOfRank = 1 << 21;
+
+/** A bucket that is exchanged in slices. */
+interface SlicedBucket extends MeanOptions {
+  readonly bucket: Source;
+  readonly sliceLength: number;
 }
 
 /** The means of the chunk of one rank. */
@@ -169,16 +178,68 @@ export class Exchange {
   ): Promise<{ readonly bytes: Uint8Array; readonly shift: number }> {
     const { label } = options;
     const exchanging: Exchanging = { carrier: this.carrier, pool: this.#pool, breath, label };
+    const [level, inner] = this.#levels as readonly [Level, Level?];
+    const sliceLength = sliceOfRank * this.carrier.size;
+    if (!inner && bucket.length > sliceLength)
+      return this.#exchangeSlices(exchanging, level, { ...options, bucket, sliceLength });
     const { numbers: own, shift, lengths } = await this.#scatter(bucket, breath, options);
     let bytes = this.#pool.take(own.length * bytesOf(this.format));
-    for (const { offset, count } of pieces(own.length)) {
+    await this.#store(own, bytes, breath);
+    for (const each of [...this.#levels].reverse())
+      bytes = await this.#gather(exchanging, each, bytes, lengths.pop() as number);
+    return { bytes, shift };
+  }
+
+  /**
+   * {@link #exchange} of a long bucket in one level. Its slices travel while the means of those before are computed. All ranks call their
+   * collectives in one order: chunks of slices 0 and 1, means of 0, chunks of 2, means of 1, and so on.
+   */
+  async #exchangeSlices(
+    exchanging: Exchanging,
+    level: Level,
+    { bucket, sliceLength, weight = 1 }: SlicedBucket,
+  ): Promise<{ readonly bytes: Uint8Array; readonly shift: number }> {
+    const { carrier, pool, breath, label } = exchanging;
+    const { scope } = level;
+    const size = bytesOf(this.format);
+    const slices: Range[] = [];
+    for (let offset = 0; offset < bucket.length; offset += sliceLength)
+      slices.push({ offset, length: Math.min(sliceLength, bucket.length - offset) });
+    const begin = async (slice: Range | undefined) =>
+      slice && scatter(exchanging, level, partOf(bucket, slice.offset, slice.length), weight);
+    // Gathered chunks may be longer than the last slice.
+    const lengths = slices.map(({ length }) => chunkLength(length, carrier.size) * carrier.size);
+    const bytes = pool.take(((slices.at(-1) as Range).offset + (lengths.at(-1) as number)) * size);
+    const gathers: Promise<void>[] = [];
+    let { shift } = bucket;
+    let arriving = await begin(slices[0]);
+    for (const [i, { offset }] of slices.entries()) {
+      const next = await begin(slices[i + 1]);
+      const own = await (arriving as NonNullable<typeof arriving>)();
+      arriving = next;
+      shift = own.shift;
+      const length = (lengths[i] as number) * size;
+      const send = pool.take(length / carrier.size);
+      await this.#store(own.numbers, send, breath);
+      const receive = bytes.subarray(offset * size, offset * size + length);
+      const gathered = carrier
+        .allGather(send, receive, { scope, label })
+        .then(() => pool.give(send));
+      // It is awaited below, unless another collective fails first.
+      gathered.catch(() => {});
+      gathers.push(gathered);
+    }
+    await Promise.all(gathers);
+    return { bytes, shift };
+  }
+
+  /** Stores numbers in the format of the last level. */
+  async #store(numbers: Float32Array, bytes: Uint8Array, breath: Breath): Promise<void> {
+    for (const { offset, count } of pieces(numbers.length)) {
       const place = bytes.subarray(offset * bytesOf(this.format));
-      store(own.subarray(offset, offset + count), this.format, place);
+      store(numbers.subarray(offset, offset + count), this.format, place);
       await breath.after(count);
     }
-    for (const level of [...this.#levels].reverse())
-      bytes = await this.#gather(exchanging, level, bytes, lengths.pop() as number);
-    return { bytes, shift };
   }
 
   /** The means of this rank's chunk times `2^shift`, and the lengths of what is divided at each level. */

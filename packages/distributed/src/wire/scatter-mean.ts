@@ -34,12 +34,20 @@ export const chunkLength = (length: number, members: number, unit = 8): number =
 const headerBytes = 16;
 
 /** Sends each member its chunk of the bucket, and computes the weighted mean of the chunks that arrive, in float32. */
-export async function scatterMean(
+export const scatterMean = async (
+  exchanging: Exchanging,
+  level: Level,
+  source: Source,
+  weight: number,
+): Promise<OwnPart> => (await scatter(exchanging, level, source, weight))();
+
+/** Sends each member its chunk of the bucket, and returns what waits for theirs and computes the mean. The collective has begun then. */
+export async function scatter(
   { carrier, pool, breath, label, unit }: Exchanging,
   { scope, format }: Level,
   source: Source,
   weight: number,
-): Promise<OwnPart> {
+): Promise<() => Promise<OwnPart>> {
   const members = carrier.members(scope);
   const chunk = chunkLength(source.length, members.length, unit);
   const stride = headerBytes + chunk * bytesOf(format);
@@ -58,20 +66,25 @@ export async function scatterMean(
     }
   }
   const receive = pool.take(send.length);
-  await carrier.allToAll(send, receive, { scope, label });
-  const parts = Array.from(members.keys(), (member) => {
-    const start = member * stride;
-    const header = new DataView(receive.buffer, receive.byteOffset + start, headerBytes);
-    return {
-      shift: header.getInt32(0),
-      weight: header.getFloat64(8),
-      bytes: receive.subarray(start + headerBytes, start + stride),
-    };
-  });
-  const mean = await meanOf(parts, format, lengthOf(members.indexOf(carrier.rank)), breath);
-  pool.give(send);
-  pool.give(receive);
-  return mean;
+  const arrived = carrier.allToAll(send, receive, { scope, label });
+  // The caller may have failed meanwhile.
+  arrived.catch(() => {});
+  return async () => {
+    await arrived;
+    const parts = Array.from(members.keys(), (member) => {
+      const start = member * stride;
+      const header = new DataView(receive.buffer, receive.byteOffset + start, headerBytes);
+      return {
+        shift: header.getInt32(0),
+        weight: header.getFloat64(8),
+        bytes: receive.subarray(start + headerBytes, start + stride),
+      };
+    });
+    const mean = await meanOf(parts, format, lengthOf(members.indexOf(carrier.rank)), breath);
+    pool.give(send);
+    pool.give(receive);
+    return mean;
+  };
 }
 
 interface ReceivedPart {

@@ -45,3 +45,9 @@ export function codesSource(
     },
   };
 }
+
+/** A range of what a source sends. */
+export const partOf = (source: Source, from: number, length: number): Source => ({
+  ...{ length, shift: source.shift },
+  write: (offset, count, format, bytes) => source.write(from + offset, count, format, bytes),
+});
