@@ -1,6 +1,7 @@
-// `npm run scaling [-- --tiny | --document]`: measures training on several hosts, which are network namespaces with links of a rate, and
+// `npm run scaling [-- --tiny | --overlap | --document]`: measures training on several hosts, which are network namespaces with links of a rate, and
 // writes docs/scaling.json and docs/scaling.md. It needs root, and takes about eight minutes on a machine that does nothing else.
-// `--tiny` runs everything on few steps and writes nothing; `--document` writes docs/scaling.md from docs/scaling.json.
+// `--tiny` runs everything on few steps and writes nothing; `--overlap` measures only what buckets hide of an exchange, in a minute;
+// `--document` writes docs/scaling.md from docs/scaling.json.
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -11,22 +12,28 @@ import { gpuEnvironment } from "./bootstrap/adapter.mjs";
 import { prepareMpi } from "./bootstrap/mpi.mjs";
 import { fakeHosts } from "./fake-hosts/fake-hosts.mjs";
 import { scalingDocument } from "./scaling/document.mjs";
+import { rateFor } from "./scaling/model.mjs";
 import { bundleApp } from "./start/bundle.mjs";
 import { writeWhole } from "./whole-file.mjs";
 
 const { values: flags } = parseArgs({
-  options: { tiny: { type: "boolean" }, document: { type: "boolean" } },
+  options: {
+    tiny: { type: "boolean" },
+    overlap: { type: "boolean" },
+    document: { type: "boolean" },
+  },
 });
 const from = (path) => fileURLToPath(new URL(path, import.meta.url));
 const [data, document] = ["../docs/scaling.json", "../docs/scaling.md"].map(from);
 if (!flags.document) {
-  const found = await measure();
+  const found = await measure(flags.overlap && JSON.parse(readFileSync(data, "utf8")));
   if (flags.tiny) console.log(scalingDocument(found));
   else writeWhole(data, `${JSON.stringify(found, undefined, 2)}\n`);
 }
 if (!flags.tiny) writeWhole(document, scalingDocument(JSON.parse(readFileSync(data, "utf8"))));
 
-async function measure() {
+/** Measures everything, or replaces the overlap in what was measured before. */
+async function measure(earlier) {
   const say = (line) => console.error(`scaling: ${line}`);
   const mpi = await prepareMpi("openmpi", say);
   if (mpi.missing !== undefined) throw new Error(mpi.missing);
@@ -47,6 +54,9 @@ async function measure() {
     return runRanks({ mpi, program, hosts, tasks, onMark });
   };
 
+  const date = new Date().toISOString().slice(0, 10);
+  const machine = `${availableParallelism()} cores, Node ${process.versions.node}`;
+  if (earlier) return { ...earlier, overlap: await measureOverlap() };
   const [alone] = await run("one rank", undefined, [
     stepsOf("none", "float32", 1, { batch: weakBatch }),
   ]);
@@ -80,13 +90,42 @@ async function measure() {
       [2, 2],
     ])
       bytes.push(await countBytes(count, ranks));
-    return {
-      date: new Date().toISOString().slice(0, 10),
-      machine: `${availableParallelism()} cores, Node ${process.versions.node}`,
-      ...{ alone, empty, rates, weak, large, bytes },
-    };
+    const overlap = await measureOverlap();
+    return { date, machine, ...{ alone, empty, rates, weak, large, bytes, overlap } };
   } finally {
     hosts.close();
+  }
+
+  /** Steps over links on which an exchange takes 0.6 of the backward pass. */
+  async function measureOverlap() {
+    const hosts = fakeHosts(2);
+    const of = (peers, wire, more) => stepsOf(peers, wire, 5, { batch: weakBatch, ...more });
+    try {
+      const [plain, forward, ...empty] = await run("two ranks without a network", hosts, [
+        of("none", "float32"),
+        of("none", "float32", { isForward: true }),
+        ...["float32", "float16"].map((wire) => of("empty", wire)),
+      ]);
+      const backward = plain.step - forward.step;
+      const settings = [];
+      for (const each of empty) {
+        const megabits = rateFor(each, 0.6 * backward);
+        hosts.setRate(megabits);
+        // In turn, because other work on the machine comes and goes.
+        const pairs = Array.from({ length: 5 }, () =>
+          ["empty", "job"].map((peers) => of(peers, each.task.wire)),
+        );
+        const tasks = [{ kind: "link", bytes: 5e6 }, ...pairs.flat()];
+        const [link, ...measured] = await run(`two hosts, ${megabits} Mbit/s`, hosts, tasks);
+        const [empty, job] = ["empty", "job"].map((peers) =>
+          medianStep(measured.filter(({ task }) => task.peers === peers)),
+        );
+        settings.push({ megabits, link, empty, job });
+      }
+      return { date, backward, settings };
+    } finally {
+      hosts.close();
+    }
   }
 
   /** What each host sends in a step, by the counter of its link. */
@@ -115,6 +154,11 @@ async function measure() {
       hosts.close();
     }
   }
+}
+
+/** The measurement with the median of the steps. */
+function medianStep(measured) {
+  return measured.sort((a, b) => a.step - b.step)[Math.floor(measured.length / 2)];
 }
 
 /** The lines of rank 0. Without hosts there is one rank. Each rank is pinned to a core. */

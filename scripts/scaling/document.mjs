@@ -66,6 +66,7 @@ Open MPI sends large messages in fragments here (\`--mca btl_tcp_flags 1 --mca b
 request that may wait behind the data of the other direction: at 10 Mbit/s exchanges then took up to 1.6 times as long, in some steps and not in others.
 
 - The model is within ${percent(worst)} of every step.
+${overlapLine(found.overlap)}
 - Without an exchange a step takes ${ms(plain.step)} ms. An exchange without peers adds ${cuts
     .map(({ task, step }) => `${ms(step - plain.step)} ms (${task.wire}, ${task.buckets})`)
     .join(", ")}.
@@ -89,6 +90,18 @@ ${table(
 )}
 
 ${manyRanksPart(found)}`;
+}
+
+/** What five buckets hide of an exchange that is a little shorter than the backward pass. */
+function overlapLine({ date, backward, settings }) {
+  const hidden = settings.map(({ megabits, link, empty, job }) => {
+    const exchange = exchangeTime(empty, link);
+    const share = Math.max(0, 1 - Math.max(0, job.step - empty.step) / exchange);
+    return `${percent(share)} in ${job.task.wire} (${megabits} Mbit/s, ${ms(exchange)} ms)`;
+  });
+  return `- On ${date} links were given a rate at which an exchange takes about 0.6 of the backward pass: ${ms(backward)} ms at ${settings[0].job.task.batch} samples a rank.
+  Five buckets then hide ${hidden.join(" and ")}.
+  In the table above exchanges at 10 and 100 Mbit/s take longer than the whole step.`;
 }
 
 /** The model for more ranks than were measured. */

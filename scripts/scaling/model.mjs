@@ -43,3 +43,7 @@ export function firstRanks(most, holds) {
   for (let ranks = 2; ranks <= most; ranks++) if (holds(ranks)) return ranks;
   return undefined;
 }
+
+/** The megabits a second at which the bytes of a step's exchange take so many milliseconds. */
+export const rateFor = ({ calls }, milliseconds) =>
+  Math.round(calls.reduce((sum, { bytes }) => sum + bytes, 0) / 125 / milliseconds);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { scalingDocument } from "./document.mjs";
-import { exchangeTime, firstRanks, latencyOf, stepTime } from "./model.mjs";
+import { exchangeTime, firstRanks, latencyOf, rateFor, stepTime } from "./model.mjs";
 
 /** Two buckets of 1,000 bytes a chunk, ready after 10 and 20 ms, whose sums take 1 ms; then 4 ms of the optimizer. */
 const alone = {
@@ -23,6 +23,11 @@ describe("the time of a step over a network", () => {
     // A collective takes 101 ms, and each but the first waits for a sum.
     expect(stepTime(alone, { latency: 1, bytesPerMs: 10 })).toBe(10 + 4 * 101 + 3 + 4);
     expect(exchangeTime(alone, { latency: 1, bytesPerMs: 10 })).toBe(4 * 101);
+  });
+
+  it("of its exchange is that of a rate", () => {
+    // 4,000 bytes in 8 ms.
+    expect(rateFor(alone, 8)).toBe(4);
   });
 
   it("approaches twice the bytes with the ranks, and grows with the latency", () => {
@@ -48,6 +53,13 @@ it("the document has what was measured beside the model", () => {
     empty: [{ task: of("none", "float32", 1), step: 24, stall: 1 }, ...measured("empty", 25)],
     rates: [{ megabits: 100, link, steps: measured("job", 30) }],
     weak: { task: of("job", "float16", 5), step: 48 },
+    overlap: {
+      date: "2026-01-02",
+      backward: 10,
+      settings: [
+        { megabits: 8, link, empty: measured("empty", 25)[3], job: measured("job", 27)[3] },
+      ],
+    },
     large: [
       { task: { numbers: 1e6 }, milliseconds: 90 },
       { task: { numbers: 1e6 }, milliseconds: 45 },
@@ -55,6 +67,7 @@ it("the document has what was measured beside the model", () => {
     bytes: [{ hosts: 4, ranks: 1, link: { ranks: 4, latency: 2 }, float32: 4e6, float16: 2e6 }],
   });
   expect(text).toContain("| 100 | float16 | 5 | 30.0 | 29.0 | -3 % | 8.0 | 38 % |");
+  expect(text).toContain("hide 75 % in float16 (8 Mbit/s, 8.0 ms)");
   expect(text).toContain("| 4 × 1 | 4.00 MB | 2.00 MB | 0.500 |");
   expect(text).toContain("50 %");
 });

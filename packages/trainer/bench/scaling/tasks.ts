@@ -9,6 +9,8 @@ export interface StepsTask {
   readonly buckets: number;
   /** Samples of a rank. */
   readonly batch: number;
+  /** Whether a step has the forward pass alone. Default false. */
+  readonly isForward?: boolean;
   /** Steps that are measured, after five that are not. */
   readonly steps: number;
 }
