@@ -147,7 +147,7 @@ module.exports = {
       severity: "error",
       from: { path: "^(packages|apps)/([^/]+)/" },
       to: {
-        path: "^packages/([^/]+)/(src|dist)/(?!(index|node|testing|wgsl|philox|dtypes|cli|optimizers|amp|planner|functional|internals|report|browser)\\.)",
+        path: "^packages/([^/]+)/(src|dist)/(?!(index|node|testing|wgsl|philox|dtypes|cli|optimizers|amp|planner|functional|internals|report|browser|file-kind)\\.)",
         pathNot: "^packages/$2/",
       },
     },

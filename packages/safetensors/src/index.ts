@@ -6,6 +6,7 @@ export {
 } from "./error.js";
 export type { ReadOptions } from "./header.js";
 export type { Named } from "./layout.js";
+export { openSafetensorsBlob, type SafetensorsFile } from "./open.js";
 export { readSafetensors, type Safetensors } from "./read.js";
 export type { SafetensorsInfo, SafetensorsTensor } from "./tensor.js";
 export {
