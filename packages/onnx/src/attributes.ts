@@ -7,6 +7,7 @@ export const attributeType = {
   INT: 2,
   STRING: 3,
   TENSOR: 4,
+  GRAPH: 5,
   FLOATS: 6,
   INTS: 7,
   STRINGS: 8,

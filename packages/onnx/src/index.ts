@@ -1,7 +1,10 @@
 export { OnnxError, type OnnxProblem } from "./errors.js";
+export type { ExternalSink } from "./export/external-writer.js";
 export { type OnnxOptions, toOnnx } from "./export/to-onnx.js";
 export type { OnnxValue } from "./import/call.js";
-export { fromOnnx } from "./import/from-onnx.js";
+export { describeAudit } from "./import/describe-audit.js";
+export type { ByteSource, ExternalFiles } from "./import/external-data.js";
+export { type FromOnnxOptions, fromOnnx } from "./import/from-onnx.js";
 export {
   type AuditedNode,
   auditHalf,

@@ -17,7 +17,7 @@ import type { OnnxOptions } from "../src/index.js";
 /** Where all models of the cases are. */
 export const runtime: Runtime = cpuRuntime();
 
-const waves = (shape: readonly number[]): Tensor => {
+export const waves = (shape: readonly number[]): Tensor => {
   const size = shape.reduce((a, b) => a * b, 1);
   return runtime.tensor(
     Float32Array.from({ length: size }, (_, i) => Math.sin(i + 1)),

@@ -17,7 +17,11 @@ type Golden = Record<
 >;
 const goldenIn = (name: string): Golden =>
   JSON.parse(readFileSync(new URL(`golden/${name}.json`, import.meta.url), "utf8"));
-const golden = { ...goldenIn("graphs"), ...goldenIn("more-graphs") };
+const golden = {
+  ...goldenIn("graphs"),
+  ...goldenIn("more-graphs"),
+  ...goldenIn("transformers"),
+};
 const bytesOf = (name: string): Uint8Array =>
   readFileSync(new URL(`golden/${name}.onnx`, import.meta.url));
 const inputsOf = (name: string): Record<string, Tensor> =>
@@ -41,7 +45,7 @@ async function error(result: Tensor | undefined, wanted: ArrayLike<number>): Pro
 
 const names: (readonly [name: string, opset: number])[] = [
   ...["resnet", "bert", "gpt2"].flatMap((name) => [[name, 13] as const, [name, 17] as const]),
-  ...["enlarged", "sequences"].map((name) => [name, 17] as const),
+  ...["enlarged", "sequences", "encoder", "decoder"].map((name) => [name, 17] as const),
 ];
 
 describe.each(names)("%s of torch, opset %d", (name, opset) => {

@@ -12,6 +12,8 @@ export async function runOnnx(
   const session = await InferenceSession.create(bytes, {
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
+    // Errors alone.
+    logSeverityLevel: 3,
   });
   const feeds: Record<string, OrtTensor> = {};
   for (const [name, tensor] of Object.entries(inputs)) {

@@ -38,12 +38,22 @@ export interface Port {
   readonly shape: readonly Size[];
 }
 
-/** A tensor of numbers that the file holds. */
+/** A tensor of numbers that the file holds, or another file beside it. */
 export interface StoredTensor {
   readonly type: DataType;
   readonly shape: readonly number[];
-  readonly values: ArrayLike<number>;
+  readonly values: ArrayLike<number> | ExternalPlace;
 }
+
+/** A part of a file beside the model, in bytes. */
+export interface ExternalPlace {
+  readonly location: string;
+  readonly offset: number;
+  readonly length: number;
+}
+
+const isExternal = (values: StoredTensor["values"]): values is ExternalPlace =>
+  "location" in values;
 
 /** Files of protobuf are shorter than 2 GiB. */
 const longestFile = 2 ** 31 - 1;
@@ -164,13 +174,14 @@ export class GraphBuilder {
 
 function requireShort(stored: readonly (readonly [Reference, StoredTensor])[]): void {
   const bytes = stored.reduce(
-    (sum, [, { type, values }]) => sum + values.length * (bytesPerElement[type] ?? 8),
+    (sum, [, { type, values }]) =>
+      isExternal(values) ? sum : sum + values.length * bytesOfElement(type),
     0,
   );
   if (bytes > longestFile)
     throw new OnnxError(
       "size",
-      `the weights have ${bytes} bytes, and an ONNX file of protobuf at most ${longestFile}: store the model in float16`,
+      `the weights have ${bytes} bytes, and an ONNX file of protobuf at most ${longestFile}: write them beside it by the option external, or store the model in float16`,
     );
 }
 
@@ -215,16 +226,24 @@ const bytesPerElement: Readonly<Partial<Record<DataType, number>>> = {
   [dataType.BOOL]: 1,
 };
 
+/** Bytes of an element. */
+export const bytesOfElement = (type: DataType): number => bytesPerElement[type] ?? 8;
+
 const tensorOf = (name: string, { type, shape, values }: StoredTensor): TensorProto =>
   create(TensorProtoSchema, {
     name,
     dataType: type,
     dims: shape.map((size) => BigInt(size)),
-    rawData: bytesOf(type, values),
+    ...(isExternal(values)
+      ? {
+          dataLocation: 1,
+          externalData: Object.entries(values).map(([key, value]) => ({ key, value: `${value}` })),
+        }
+      : { rawData: bytesOf(type, values) }),
   });
 
 /** Numbers as little-endian bytes. */
-function bytesOf(type: DataType, values: ArrayLike<number>): Uint8Array {
+export function bytesOf(type: DataType, values: ArrayLike<number>): Uint8Array {
   switch (type) {
     case dataType.FLOAT16:
       return new Uint8Array(encodeArray(values, float16).buffer);

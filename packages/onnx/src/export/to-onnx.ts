@@ -4,6 +4,7 @@ import type { Variable } from "@halfstep/tensor";
 import { dataType, typeOf } from "../data-type.js";
 import { OnnxError } from "../errors.js";
 import { Emission } from "./emission.js";
+import { type ExternalSink, ExternalWriter } from "./external-writer.js";
 import { emitPointwise } from "./formulas.js";
 import { GraphBuilder, opsets, type Port, type Reference } from "./graph-builder.js";
 import type { NamedAxis } from "./size.js";
@@ -38,6 +39,11 @@ export interface OnnxOptions {
   readonly multiples?: Readonly<Record<string, number>>;
   /** Inputs and results [batch, height, width, channels] that the graph has as [batch, channels, height, width]. Default: none. */
   readonly channelsFirst?: readonly string[];
+  /**
+   * A file beside the model that takes the weights of 1 KiB and more, one after the other. Models of more than 2 GiB need it. Default: all lie
+   * in the model.
+   */
+  readonly external?: ExternalSink | undefined;
 }
 
 /**
@@ -67,7 +73,6 @@ export async function toOnnx(
   const axes = namedAxes(inputs, inputNames, options);
   const trace = inEvaluation(model, () =>
     traceModel({
-      model,
       inputs,
       axes: axes.all,
       axisOf: axes.axisOf,
@@ -78,6 +83,7 @@ export async function toOnnx(
     }),
   );
   const builder = new GraphBuilder(opset);
+  const outside = options.external && new ExternalWriter(options.external);
   const stored = storedSources(model, builder, trace);
   const values = new Map<number, Value>(stored.values);
   const ports = inputNames.map((name, place): Port => {
@@ -103,7 +109,7 @@ export async function toOnnx(
     const reference = builder.output(wanted, take(result, type, order));
     return { reference, type, shape: order.map((d) => result.shape[d] as Port["shape"][number]) };
   });
-  await stored.write();
+  await stored.write(outside);
   return builder.finish(ports, results);
 }
 
@@ -228,12 +234,18 @@ function axisSizes(builder: GraphBuilder, ports: readonly Port[]): (name: string
   };
 }
 
-/** The model's variables that the trace reads, and how to write those that the graph reads. */
+/**
+ * The variables that the trace reads, and how to write those that the graph reads. One that is no part of the model, as the matrices of an
+ * adapter, has its own name.
+ */
 function storedSources(
   model: Module,
   builder: GraphBuilder,
   { variables, values }: ModelTrace,
-): { readonly values: ReadonlyMap<number, Value>; readonly write: () => Promise<void> } {
+): {
+  readonly values: ReadonlyMap<number, Value>;
+  readonly write: (outside?: ExternalWriter) => Promise<void>;
+} {
   const places = new Map(torchPlaces(model).map((place) => [place.variable, place]));
   const sources: {
     readonly variable: Variable;
@@ -242,15 +254,18 @@ function storedSources(
   }[] = [];
   const made = new Map<number, Value>();
   for (const [number, variable] of variables) {
-    const { name, order = plain(variable.rank) } = places.get(variable) as NonNullable<
-      ReturnType<typeof places.get>
-    >;
-    const source = new StoredSource(variable.dtype, { name, order });
-    sources.push({ variable, source, reference: builder.reference(name) });
+    const place = places.get(variable);
+    const reference = builder.reference(place?.name ?? (variable.name || "variable"));
+    const { name } = reference;
+    const source = new StoredSource(variable.dtype, {
+      name,
+      order: place?.order ?? plain(variable.rank),
+    });
+    sources.push({ variable, source, reference });
     const { dtype, shape } = values[number] as ModelTrace["values"][number];
     made.set(number, { source, type: source.type, view: plain(shape.length), shape, dtype });
   }
-  const write = async (): Promise<void> => {
+  const write = async (outside?: ExternalWriter): Promise<void> => {
     for (const { variable, source, reference } of sources) {
       if (!source.isRead) continue;
       const { order } = source.place;
@@ -260,7 +275,10 @@ function storedSources(
       const laidOut = isPlain ? variable : variable.permute(order);
       const numbers = await laidOut.toArray();
       if (!isPlain) laidOut.dispose();
-      builder.store(reference, { type, shape: laidOut.shape, values: numbers });
+      const values = outside?.takes(type, numbers.length)
+        ? await outside.append(type, numbers)
+        : numbers;
+      builder.store(reference, { type, shape: laidOut.shape, values });
     }
   };
   return { values: made, write };

@@ -1,5 +1,4 @@
-import type { Module } from "@halfstep/nn";
-import { noGrad, type OpTrace, type Tensor, traceOps, type Variable } from "@halfstep/tensor";
+import { noGrad, type OpTrace, type Tensor, traceOps, Variable } from "@halfstep/tensor";
 import { OnnxError } from "../errors.js";
 import { type NamedAxis, type Size, sizeOf } from "./size.js";
 import { isTensor, mapTensors, type NamedTensor, namedTensors } from "./tensors-in.js";
@@ -26,7 +25,7 @@ export interface TracedOp {
 export interface ModelTrace {
   readonly ops: readonly TracedOp[];
   readonly values: readonly TracedValue[];
-  /** The values of the model's variables, by number. */
+  /** The variables that are read, by number: those of the model, and others that belong to it, such as low-rank adapters. */
   readonly variables: ReadonlyMap<number, Variable>;
   /** The value of each input. */
   readonly inputs: readonly number[];
@@ -44,7 +43,6 @@ interface Recorded {
 
 /** What a forward pass is traced with. */
 export interface TraceRequest {
-  readonly model: Module;
   readonly inputs: readonly unknown[];
   /** The axes whose sizes may change; those of an input by its place. */
   readonly axes: readonly NamedAxis[];
@@ -55,7 +53,7 @@ export interface TraceRequest {
 
 /** Traces a forward pass without computing it: once, and once more for each axis whose size may change. */
 export function traceModel(request: TraceRequest): ModelTrace {
-  const { model, axes } = request;
+  const { axes } = request;
   const traces = [-1, ...axes.keys()].map((changed) => record(request, changed));
   const [first, ...others] = traces as [Recorded, ...Recorded[]];
   const other = others.find((trace) => keyOf(trace) !== keyOf(first));
@@ -64,10 +62,9 @@ export function traceModel(request: TraceRequest): ModelTrace {
       "inputs",
       `the model applies other ops where an axis has another size: fix the sizes of ${axes.map(({ name }) => `"${name}"`).join(", ")} by the option axes`,
     );
-  const own = new Set<Tensor>([...model.namedVariables()].map(([, variable]) => variable));
   const variables = new Map<number, Variable>();
   for (const [value, tensor] of first.tensors.entries())
-    if (own.has(tensor)) variables.set(value, tensor as Variable);
+    if (tensor instanceof Variable) variables.set(value, tensor);
   return {
     ops: first.ops.map((op, i) => ({
       ...op,

@@ -1,8 +1,8 @@
 import { isFloating } from "@halfstep/formats/dtypes";
 import { castTo, type Runtime, Tensor } from "@halfstep/tensor";
 import { OnnxError } from "../errors.js";
+import type { AttributeValue, GraphNode } from "./graph-node.js";
 import { HostTensor } from "./host-tensor.js";
-import type { AttributeValue, GraphNode } from "./read-graph.js";
 
 /** A value of a running graph: on the device, or on the host where it follows from shapes and constants alone. */
 export type OnnxValue = Tensor | HostTensor;

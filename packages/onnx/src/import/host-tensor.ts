@@ -4,12 +4,27 @@ import { type DataType, dataType } from "../data-type.js";
 export class HostTensor {
   readonly type: DataType;
   readonly shape: readonly number[];
-  readonly values: ArrayLike<number>;
+  #values: ArrayLike<number> | (() => ArrayLike<number>);
 
-  constructor(type: DataType, shape: readonly number[], values: ArrayLike<number>) {
+  /** @param values the numbers, or what reads them when they are first wanted */
+  constructor(
+    type: DataType,
+    shape: readonly number[],
+    values: ArrayLike<number> | (() => ArrayLike<number>),
+  ) {
     this.type = type;
     this.shape = shape;
-    this.values = values;
+    this.#values = values;
+  }
+
+  get values(): ArrayLike<number> {
+    if (typeof this.#values === "function") this.#values = this.#values();
+    return this.#values;
+  }
+
+  /** The number of elements. */
+  get size(): number {
+    return countOf(this.shape);
   }
 
   get isFloat(): boolean {

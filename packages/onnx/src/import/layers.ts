@@ -30,36 +30,61 @@ function gemm(call: Call): OnnxValue {
   return y.add(castTo(beta === 1 ? c : c.mul(beta), y.dtype));
 }
 
-/** The sizes of windows over two dimensions. Unequal padding is added before. */
-function windows(call: Call, kernel: Pair, fill: number) {
-  const automatic = call.text("auto_pad", "NOTSET");
-  if (automatic !== "NOTSET" && automatic !== "VALID")
-    throw call.unsupported(`auto_pad ${automatic}`);
+/** The padding [before, behind] with which windows begin at every stride of an axis: SAME_UPPER and SAME_LOWER. */
+function samePadding(size: number, reach: number, stride: number, lower: boolean): Pair {
+  const all = Math.max(0, (Math.ceil(size / stride) - 1) * stride + reach - size);
+  const less = Math.floor(all / 2);
+  return lower ? [all - less, less] : [less, all - less];
+}
+
+/** The sizes of windows over two dimensions, and the padding of each: [before, behind]. */
+function windows(call: Call, kernel: Pair) {
   const strides = (call.numbers("strides") ?? [1, 1]) as Pair;
   const dilations = (call.numbers("dilations") ?? [1, 1]) as Pair;
-  const pads = automatic === "VALID" ? [0, 0, 0, 0] : (call.numbers("pads") ?? [0, 0, 0, 0]);
-  const [top = 0, left = 0, bottom = 0, right = 0] = pads;
-  if (kernel.length !== 2 || strides.length !== 2 || pads.length !== 4)
+  const given = call.numbers("pads") ?? [0, 0, 0, 0];
+  const sizes = call.shapeOf(0).slice(2);
+  if (kernel.length !== 2 || strides.length !== 2 || given.length !== 4 || sizes.length !== 2)
     throw call.unsupported("windows over other than two dimensions");
-  const x = toLast(call.tensor(0));
+  if (strides.some((stride) => stride < 1)) throw call.malformed("strides are not above 0");
+  const automatic = call.text("auto_pad", "NOTSET");
+  if (!["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"].includes(automatic))
+    throw call.unsupported(`auto_pad ${automatic}`);
+  const [[top, bottom], [left, right]] = [0, 1].map((axis): Pair => {
+    if (automatic === "NOTSET") return [given[axis] as number, given[axis + 2] as number];
+    const reach = ((kernel[axis] as number) - 1) * (dilations[axis] as number) + 1;
+    return automatic === "VALID"
+      ? [0, 0]
+      : samePadding(
+          sizes[axis] as number,
+          reach,
+          strides[axis] as number,
+          automatic === "SAME_LOWER",
+        );
+  }) as [Pair, Pair];
   const isEven = top === bottom && left === right;
   return {
     strides,
     dilations,
     isEven,
     padding: (isEven ? [top, left] : [0, 0]) as Pair,
-    image: isEven
-      ? x
-      : ops.pad(
-          x,
-          [
-            [0, 0],
-            [top, bottom],
-            [left, right],
-            [0, 0],
-          ],
-          fill,
-        ),
+    edges: [
+      [top, bottom],
+      [left, right],
+    ] as const satisfies readonly Pair[],
+    /** Adds unequal padding. */
+    padded: (x: Tensor, fill: number): Tensor =>
+      isEven
+        ? x
+        : ops.pad(
+            x,
+            [
+              [0, 0],
+              [top, bottom],
+              [left, right],
+              [0, 0],
+            ],
+            fill,
+          ),
   };
 }
 
@@ -68,7 +93,8 @@ function conv(call: Call): OnnxValue {
   if (given.rank !== 4 || call.shapeOf(0).length !== 4)
     throw call.unsupported("other than two dimensions of images");
   const kernel = given.shape.slice(2) as unknown as Pair;
-  const { image, strides, dilations, padding } = windows(call, kernel, 0);
+  const { padded, strides, dilations, padding } = windows(call, kernel);
+  const image = padded(toLast(call.tensor(0)), 0);
   const weight = castTo(given, image.dtype).permute([2, 3, 1, 0]);
   const bias = call.has(2) ? castTo(call.tensor(2), image.dtype) : undefined;
   const options = {
@@ -106,18 +132,30 @@ const pool =
   (kind: "max" | "average"): Operator =>
   (call) => {
     const window = (call.numbers("kernel_shape") ?? []) as unknown as Pair;
-    const fill = kind === "max" ? Number.NEGATIVE_INFINITY : 0;
-    const { image, strides: stride, dilations, padding, isEven } = windows(call, window, fill);
+    const { strides: stride, dilations, padding, isEven, edges, padded } = windows(call, window);
     const ceilMode = call.number("ceil_mode", 0) === 1;
-    if (ceilMode && !isEven) throw call.unsupported("ceil_mode with padding on one side");
     if (dilations.some((each) => each !== 1)) throw call.unsupported("dilations");
     if (call.node.outputs.length > 1) throw call.unsupported("indices");
+    const x = toLast(call.tensor(0));
     const options = { window, stride, padding, ceilMode };
-    if (kind === "max") return fromLast(ops.maxPool2d(image, options));
+    // Unequal padding is a part of the image: then ceil_mode keeps windows that begin behind the image, which ONNX leaves out.
+    const inside = (y: Tensor): Tensor =>
+      [1, 2].reduce((all, axis) => {
+        const before = (edges[axis - 1] as Pair)[0];
+        const last = Math.ceil(((x.shape[axis] as number) + before) / (stride[axis - 1] as number));
+        return ops.slice(all, axis, { end: last });
+      }, y);
+    if (kind === "max") {
+      const image = padded(x, Number.NEGATIVE_INFINITY);
+      return fromLast(inside(ops.maxPool2d(image, options)));
+    }
     const countIncludePad = call.number("count_include_pad", 0) === 1;
-    if (!countIncludePad && !isEven)
-      throw call.unsupported("means that leave out padding on one side");
-    return fromLast(ops.avgPool2d(image, { ...options, countIncludePad }));
+    const means = (image: Tensor): Tensor =>
+      ops.avgPool2d(padded(image, 0), { ...options, countIncludePad: countIncludePad || !isEven });
+    if (countIncludePad || isEven) return fromLast(inside(means(x)));
+    // The mean of ones is the share of the window that lies in the image.
+    const ones = x.runtime.full([1, ...x.shape.slice(1, 3), 1], 1, { dtype: x.dtype });
+    return fromLast(inside(means(x).div(means(ones))));
   };
 
 function batchNorm(call: Call): OnnxValue {

@@ -2,12 +2,13 @@ import { DTypeError } from "@halfstep/autocast";
 import { buffer, Module, ModuleDict, parameter } from "@halfstep/nn";
 import { ArgumentError, type Runtime, ShapeError, Tensor, type Variable } from "@halfstep/tensor";
 import { dataType } from "../data-type.js";
-import { OnnxError } from "../errors.js";
+import { naming, OnnxError } from "../errors.js";
 import { Call, type OnnxValue } from "./call.js";
+import type { GraphNode } from "./graph-node.js";
 import type { HostTensor } from "./host-tensor.js";
 import { keepingLayout } from "./layout.js";
 import { layoutFree, operators } from "./operators.js";
-import type { GraphInput, GraphNode, OnnxGraph } from "./read-graph.js";
+import type { GraphInput, OnnxGraph } from "./read-graph.js";
 
 /** One operator of a graph, with the weights that it takes. Recipes and explanations name it by its path, `nodes.NAME`. */
 export class OnnxNode extends Module {
@@ -63,18 +64,19 @@ export class OnnxModel extends Module {
   readonly #steps: readonly { readonly module: OnnxNode; readonly node: GraphNode }[];
   readonly #constants: ReadonlyMap<string, HostTensor>;
   readonly #weights: ReadonlyMap<string, Variable>;
+  readonly #source: string | undefined;
 
   /** @internal Made by `fromOnnx()`. */
-  constructor(runtime: Runtime, graph: OnnxGraph) {
+  constructor(runtime: Runtime, graph: OnnxGraph, source?: string) {
     super();
+    this.#source = source;
     const { constants, opset } = graph;
     this.inputs = graph.inputs;
     this.outputs = graph.outputs;
-    this.#constants = constants;
     const weights = new Map<string, Variable>();
     const weightOf = (name: string, operator: string): Variable | undefined => {
       const constant = constants.get(name);
-      if (!constant?.isFloat || constant.values.length < 2) return undefined;
+      if (!constant?.isFloat || constant.size < 2) return undefined;
       const known = weights.get(name);
       if (known) return known;
       const made = variableOf(runtime, name, constant, operator);
@@ -92,6 +94,9 @@ export class OnnxModel extends Module {
       return { module, node };
     });
     this.#weights = weights;
+    // Weights are on the device now. The other constants are read while their files are open.
+    this.#constants = new Map([...constants].filter(([name]) => !weights.has(name)));
+    for (const { values } of this.#constants.values()) void values;
     this.nodes = new ModuleDict(modules);
   }
 
@@ -101,7 +106,7 @@ export class OnnxModel extends Module {
    * @throws OnnxError where an input is missing, or an operator is used in a way that is not supported
    */
   forward(inputs: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
-    return this.run(inputs, (node, given) => node.forward(given));
+    return naming(this.#source, () => this.run(inputs, (node, given) => node.forward(given)));
   }
 
   /** @internal The names of the nodes' modules. */
