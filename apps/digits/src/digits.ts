@@ -41,6 +41,8 @@ export interface DigitsRun extends RunContext {
    * for. Default "float32".
    */
   readonly weights?: "float32" | "bfloat16";
+  /** Called with the new network before its optimizer is made, to load weights. */
+  readonly prepare?: ((model: DigitsCnn) => unknown) | undefined;
   /** The weight of each digit in the loss. Default: 1. */
   readonly classWeights?: Float32Array | undefined;
   /** Share of the target that is spread over all digits. Default: 0. */
@@ -71,6 +73,7 @@ export async function trainDigits(run: DigitsRun): Promise<RunSummary | undefine
   const started = performance.now();
   device?.memory.resetPeak();
   const model = new DigitsCnn(runtime, { seed });
+  run.prepare?.(model);
   if (run.weights === "bfloat16") model.bfloat16();
   const groups = flattenByDType(model.parameters());
   const schedule = oneCycle({ maxLr: run.lr, totalSteps: stepsOf(run) });

@@ -1,5 +1,12 @@
 import { join } from "node:path";
-import { describeImbalance, type RunDevice, type RunSummary } from "@halfstep/trainer";
+import type { DigitsCnn } from "@halfstep/models";
+import {
+  describeImbalance,
+  loadPretrained,
+  type RunDevice,
+  type RunSummary,
+  recipeFor,
+} from "@halfstep/trainer";
 import {
   classWeightsOf,
   eventsOf,
@@ -11,6 +18,7 @@ import {
   openTrackers,
   print,
   program,
+  readPretrained,
   removeEvents,
   requireFiniteTests,
   resumePoint,
@@ -22,6 +30,7 @@ import { RunFolder, resultsTable, stopSignals } from "@halfstep/trainer/node";
 import { confusionSections } from "./confusion.js";
 import { digitCounts, digitNames, readDigits, sampleOf } from "./data.js";
 import { stepsOf, trainDigits } from "./digits.js";
+import { head, pixelsFirst } from "./network.js";
 import { parseOptions, type TrainCommand } from "./options.js";
 import { checkpointsOf, runsDone, savedRuns, settingsOf, storesOf } from "./resume.js";
 import { samplesOf } from "./samples.js";
@@ -46,6 +55,8 @@ async function train(options: TrainCommand): Promise<number> {
   const stop = stopSignals();
   const data = await readDigits(options);
   noteUnusedScale(options.precision, { staticLossScale: options.staticLossScale }, say);
+  const given = await readPretrained(options);
+  const weights = given && pixelsFirst(given.weights);
   const folder = new RunFolder(options.out, { onNote: say });
   try {
     const checkpoint = await resumePoint({
@@ -93,6 +104,12 @@ async function train(options: TrainCommand): Promise<number> {
       const run = {
         ...{ ...options, ...sets, classWeights, precision, device },
         ...{ signal: stop.signal, checkpoints },
+        prepare: (model: DigitsCnn): unknown =>
+          weights &&
+          loadPretrained(model, {
+            ...{ ...given, weights, head },
+            ...{ recipe: recipeFor(precision), onNote: say },
+          }),
         onTested: (tested: Uint32Array): unknown => digits.push(...tested),
       };
       const progress = followTraining({

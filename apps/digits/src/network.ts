@@ -50,11 +50,14 @@ async function newestOf(directory: string, precision: Precision | undefined) {
   );
 }
 
+/** The last layer, which is useless for other classes. */
+export const head: RegExp = /^fc\./;
+
 /** Height and width of the features before the last layer, and their channels. */
 const [side, channels] = [3, 64];
 
 /** Torch flattens channel by channel, and this network pixel by pixel: the columns of the last layer in the order of the latter. */
-function pixelsFirst(weights: StateDict): StateDict {
+export function pixelsFirst(weights: StateDict): StateDict {
   const { "fc.weight": weight } = weights;
   const columns = side * side * channels;
   if (weight?.shape.length !== 2 || weight.shape[1] !== columns) return weights;

@@ -18,7 +18,8 @@ import { type Command, Option } from "commander";
 /** The flags of training. */
 export interface TrainCommand
   extends Omit<RunFlags, "precision" | "maxSteps" | "accumulate" | "dumpPlan">,
-    ClassFlags {
+    ClassFlags,
+    PretrainedFlags {
   readonly command: "train";
   readonly precision: readonly Precision[];
   /** Images to train on, and at most as many to test on. Undefined: all of them, or 3,000 without a GPU. */
@@ -87,12 +88,15 @@ export function parseOptions(args: readonly string[]): DigitsCommand {
 const trainFlags = (train: Command): Command =>
   runFlags(
     dataFlags(
-      classFlags(
-        train.addOption(
-          new Option("--precision <list>", "which precisions, separated by commas")
-            .argParser(listOf(precisions, "precision"))
-            .default(precisions, precisions.join(",")),
+      pretrainedFlags(
+        classFlags(
+          train.addOption(
+            new Option("--precision <list>", "which precisions, separated by commas")
+              .argParser(listOf(precisions, "precision"))
+              .default(precisions, precisions.join(",")),
+          ),
         ),
+        "start from weights of torch or safetensors for this network",
       ),
       {
         limit:

@@ -19,6 +19,8 @@ export const settingsOf = (options: TrainCommand, images: number): Settings => (
   "static-loss-scale": options.staticLossScale ?? null,
   "init-scale": options.initScale,
   limit: images,
+  pretrained: options.pretrained ?? null,
+  key: options.key ?? null,
   "class-weights": options.classWeights ?? null,
   "label-smoothing": options.labelSmoothing,
 });

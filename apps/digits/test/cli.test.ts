@@ -64,6 +64,8 @@ describe("npm start -- --help", () => {
         "--static-loss-scale",
         "--init-scale",
         "--limit",
+        "--pretrained",
+        "--key",
         "--data",
         "--out",
         "--save-every",

@@ -42,7 +42,7 @@ it("weights of torch have torch's scores, though it flattens in another order", 
   for (const [i, value] of golden.logits.entries()) expect(found[i]).toBeCloseTo(value, 5);
 });
 
-it("are tested and asked by flags alone, and so are those of a run", {
+it("are tested, asked and trained further by flags alone, and so are those of a run", {
   timeout: 300_000,
 }, async () => {
   const digits = (...args: readonly string[]) => runApp("digits", [...args, "--device", "cpu"]);
@@ -63,6 +63,21 @@ it("are tested and asked by flags alone, and so are those of a run", {
   const { accuracy, loss } = JSON.parse(trained.stdout).runs[0].test;
   const again = await digits("evaluate", "--model", out, "--limit", "64", "--json");
   expect(JSON.parse(again.stdout)).toMatchObject({ precision: "float16", accuracy, loss });
+
+  const tuning = ["--pretrained", path, "--lr", "1e-9", "--precision", "float32"];
+  tuning.push("--limit", "20", "--batch-size", "20", "--out", join(folder, "tuned"));
+  const tuned = await digits(...tuning, "--json");
+  expect(tuned.stderr).toContain(`weights of ${path}\n`);
+  // So small a rate changes nothing but the running means and variances.
+  const kept = await digits("evaluate", "--model", join(folder, "tuned"), "--limit", "20");
+  expect([tuned.code, kept.code]).toEqual([0, 0]);
+  const [before, after] = await Promise.all(
+    [{ pretrained: path }, { model: join(folder, "tuned") }].map(async (named) => {
+      const { model: opened } = await openNetwork(cpuRuntime(), { model: "", ...named });
+      return opened.fc.weight.toArray();
+    }),
+  );
+  for (const [i, value] of before?.entries() ?? []) expect(after?.[i]).toBeCloseTo(value, 5);
 
   const { test } = await readDigits({});
   const picture = join(folder, "digit.png");

@@ -12,11 +12,14 @@ import {
 import { requireClasses } from "./classes.js";
 import { fileImages } from "./decode.js";
 import { type Augmentation, type Images, pixelImages } from "./images.js";
+import { type LabelFlags, labelledSplits, labelledTest } from "./label-file.js";
 
 /** The format of a network's images, and the meaning of its logits; saved with the network. */
 export interface View {
   /** Names of the classes, by label. */
   readonly classes: readonly string[];
+  /** Whether an image has any number of the classes. Default: it has one. */
+  readonly multiLabel?: boolean | undefined;
   /** Pixels of a side. */
   readonly size: number;
   /** 1 or 3. */
@@ -41,7 +44,7 @@ export const zoomOf = (
   zoomsAll: zoom !== undefined,
 });
 
-export interface DataOptions {
+export interface DataOptions extends LabelFlags {
   /** Pixels of a side that image files are brought to. Default 224. */
   readonly imageSize?: number | undefined;
   /**
@@ -83,8 +86,21 @@ type Kind = "folder" | "cifar" | "idx";
  * @throws DataError where it is none of these, or malformed
  */
 export async function openTraining(directory: string, options: DataOptions): Promise<TrainingData> {
-  const { kind, path } = kindOf(directory);
   const isAugmented = options.augment;
+  if (options.labels !== undefined) {
+    const { classes, train, test } = await labelledSplits(directory, options);
+    const view = {
+      ...fileView(directory, classes, options.imageSize ?? 224, options),
+      multiLabel: true,
+    };
+    const seen = { minScale: options.cropScale, flip: options.flip ?? true };
+    return {
+      ...{ name: "labelled images", view, isAugmented },
+      train: fileImages(train, { ...view, normalization: view, ...seen }),
+      test: fileImages(test, { ...view, normalization: view, ...seen }),
+    };
+  }
+  const { kind, path } = kindOf(directory);
   if (kind !== "folder") {
     const { splits, classes } = await readPixels(directory);
     requireClasses(path, { classes, labels: splits.train.labels });
@@ -105,7 +121,7 @@ export async function openTraining(directory: string, options: DataOptions): Pro
   const view = fileView(path, train.classes, size, options);
   return {
     ...{ name: "image folder", view, isAugmented },
-    train: fileImages(train.files, train.labels, {
+    train: fileImages(train, {
       ...{ ...view, normalization: view },
       ...{ minScale: options.cropScale, flip: options.flip ?? true },
     }),
@@ -175,12 +191,28 @@ export async function testView(
  * The test images of a folder, in the format of a trained network.
  * @throws DataError where the network has not been trained on such images
  */
-export async function openTest(directory: string, view: View): Promise<Images> {
+export async function openTest(
+  directory: string,
+  view: View,
+  flags: LabelFlags = {},
+): Promise<Images> {
+  const isLabelled = (flags.labels ?? flags.testLabels) !== undefined;
+  if (isLabelled !== (view.multiLabel ?? false))
+    throw new DataError(
+      directory,
+      isLabelled
+        ? "is to be tested by --labels, and the network tells one class an image: leave the flag out"
+        : "is to be tested by a network that tells any number of labels: name their file by --labels or --test-labels",
+    );
+  if (isLabelled)
+    return fileImages(await labelledTest(directory, flags, view.classes), {
+      ...{ ...view, normalization: view, minScale: 1, flip: false },
+    });
   const { kind, path } = kindOf(directory);
   if (kind === "folder") {
-    const { files, labels } = await imageFolder(testFolder(path), { classes: view.classes });
+    const files = await imageFolder(testFolder(path), { classes: view.classes });
     const asTheyAre = { minScale: 1, flip: false };
-    return fileImages(files, labels, { ...view, normalization: view, ...asTheyAre });
+    return fileImages(files, { ...view, normalization: view, ...asTheyAre });
   }
   const { test } = (await readPixels(directory)).splits;
   if (test.width !== view.size || test.channels !== view.channels)

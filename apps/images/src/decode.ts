@@ -32,14 +32,13 @@ export interface DecodeOptions extends CenterView {
 
 /** Image files, decoded by libvips on threads of its own. */
 export function fileImages(
-  files: readonly string[],
-  labels: ArrayLike<number>,
+  { files, labels, sets }: Pick<Images, "labels" | "sets"> & { readonly files: readonly string[] },
   options: DecodeOptions,
 ): Images {
   const { size, channels, minScale, flip } = options;
   const numbers = normalizedBytes(options.normalization, channels);
   return {
-    ...{ count: files.length, labels, size, channels },
+    ...{ count: files.length, labels, sets, size, channels },
     nameOf: (index) => files[index] as string,
     async load(index, into, random) {
       const file = files[index] as string;

@@ -1,6 +1,13 @@
 import type { ResNet } from "@halfstep/models";
 import type { Runtime, Tensor } from "@halfstep/tensor";
-import { ConfusionMatrix, evaluate, inPrecision, type TrainingPrecision } from "@halfstep/trainer";
+import {
+  ConfusionMatrix,
+  evaluate,
+  inPrecision,
+  type LabelSetCounts,
+  type LabelSetFigures,
+  type TrainingPrecision,
+} from "@halfstep/trainer";
 import type { Batch } from "./images.js";
 
 /** The number of correctly classified images of a class. */
@@ -27,13 +34,29 @@ export interface ScoreWithMistakes {
   /** The first misclassified images, by their indices among the tested ones. */
   readonly mistakes: readonly Mistake[];
   /** What was taken for what. Undefined for so many classes that it would be too large. */
-  readonly confusion: ConfusionMatrix | undefined;
+  readonly counts: ConfusionMatrix | undefined;
 }
+
+/** A score of images with any number of labels: micro and macro F1, and the share of images with all labels right. */
+type LabelSetScore = LabelSetFigures & {
+  /** Mean binary cross-entropy of a label in nats. */
+  readonly loss: number;
+  readonly samples: number;
+};
+
+/** A score of images with any number of labels, with those whose labels are not all right. */
+export interface LabelSetsTested extends Pick<ScoreWithMistakes, "mistakes"> {
+  readonly score: LabelSetScore;
+  readonly counts: LabelSetCounts;
+}
+
+/** The result of a test. */
+export type Tested = ScoreWithMistakes | LabelSetsTested;
 
 export interface Mistake {
   readonly image: number;
-  /** The predicted class. */
-  readonly prediction: number;
+  /** The predicted class, or labels. */
+  readonly predictions: readonly number[];
 }
 
 /** Number of mistakes that are kept. */
@@ -82,7 +105,8 @@ export async function scoreImages({
         count(counts, label);
         const prediction = predictions[i] as number;
         if (prediction === label) count(correct, label);
-        else if (mistakes.length < mostMistakes) mistakes.push({ image: tested + i, prediction });
+        else if (mistakes.length < mostMistakes)
+          mistakes.push({ image: tested + i, predictions: [prediction] });
       }
       tested += labels.length;
     },
@@ -93,7 +117,7 @@ export async function scoreImages({
       ...{ name, correct: correct[label] as number, samples: counts[label] as number },
     })),
   };
-  return { score, mistakes, confusion };
+  return { score, mistakes, counts: confusion };
 }
 
 /** Records the forward pass of a batch: logits [n, classes]. */
@@ -108,14 +132,28 @@ export const logitsOf = (
   );
 };
 
-/** The accuracy of each class, for people. */
-export const classLines = ({ classes }: Score): string => {
+/** The accuracy of each class, or the F1 of each label, for people. */
+export const classLines = ({ score, counts }: Tested): string => {
+  if (!("classes" in score)) return labelLines(counts as LabelSetCounts);
+  const { classes } = score;
   const width = Math.max(...classes.map(({ name }) => name.length));
   return classes
     .filter(({ samples }) => samples > 0)
     .map(
       ({ name, correct, samples }) =>
         `${name.padEnd(width)}  ${((100 * correct) / samples).toFixed(2).padStart(6)} %  ${correct} of ${samples}`,
+    )
+    .join("\n");
+};
+
+const labelLines = (counts: LabelSetCounts): string => {
+  const width = Math.max(...counts.labels.map((label) => label.length));
+  const percent = (share: number): string => `${(100 * share).toFixed(2).padStart(6)} %`;
+  return counts
+    .classScores()
+    .filter(({ examples, predicted }) => examples + predicted > 0)
+    .map(
+      ({ label, f1, examples }) => `${label.padEnd(width)}  F1 ${percent(f1)}  ${examples} images`,
     )
     .join("\n");
 };

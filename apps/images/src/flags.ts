@@ -91,6 +91,17 @@ export const trainFlags = (train: Command): Command =>
         "train on n images and test on at most n, with the classes in their proportions",
         wholeNumber(2),
       )
+      .option("--labels <file>", "a CSV or TSV file with names of images of DIR, and their labels")
+      .option("--test-labels <file>", "test on this file, and train on all of --labels")
+      .option("--file-column <name>", "of --labels, by name or number (default: the first)")
+      .option(
+        "--label-column <names>",
+        "of --labels, by name or number, or several by commas that have 1 or 0 (default: the second of two)",
+      )
+      .option(
+        "--multi-label",
+        "an image of --labels may have any number of labels: between |, commas or spaces, or in columns with 1",
+      )
       .option(
         "--crop-scale <x>",
         "smallest part of an image file that training sees",

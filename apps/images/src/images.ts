@@ -10,8 +10,10 @@ import { type Random, randomShift } from "./augment.js";
 /** Images for training or tests, in the format of the network: squares, channels-last, normalised. */
 export interface Images {
   readonly count: number;
-  /** [count] */
+  /** [count]: the class of each image, or the place of its labels in `sets`. */
   readonly labels: ArrayLike<number>;
+  /** For images with any number of labels: the different sets of them, each [labels], 1 for those in it, else 0. */
+  readonly sets?: readonly Uint8Array[] | undefined;
   /** Pixels of a side. */
   readonly size: number;
   readonly channels: number;
@@ -29,6 +31,8 @@ export interface Batch {
   readonly images: Float32Array;
   /** [n] */
   readonly labels: Uint32Array;
+  /** For images with any number of labels: [n, labels], 1 for those that an image has, else 0. */
+  readonly flags?: Float32Array | undefined;
 }
 
 export interface Augmentation {
@@ -66,6 +70,13 @@ export function pixelImages(
         }
     },
   };
+}
+
+/** The places of an image's labels: its class, or any number of them. */
+export function labelsOf({ labels, sets }: Images, index: number): readonly number[] {
+  const label = labels[index] as number;
+  const set = sets?.[label];
+  return set ? [...set].flatMap((has, place) => (has === 1 ? [place] : [])) : [label];
 }
 
 /** At most `limit` of some images, with the classes in proportion; the seed decides which ones. */
@@ -124,5 +135,9 @@ async function loadBatch(
       }),
     ),
   );
-  return { images: pixels, labels: indices.map((index) => images.labels[index] as number) };
+  const labels = indices.map((index) => images.labels[index] as number);
+  const { sets } = images;
+  if (!sets) return { images: pixels, labels };
+  const flags = Float32Array.from([...labels].flatMap((set) => [...(sets[set] as Uint8Array)]));
+  return { images: pixels, labels, flags };
 }

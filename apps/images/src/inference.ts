@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { readTextFile } from "@halfstep/data/node";
-import { macroF1 as macroF1Of, recipeFor } from "@halfstep/trainer";
+import { ConfusionMatrix, macroF1 as macroF1Of, recipeFor } from "@halfstep/trainer";
 import { openRuntime, print, say } from "@halfstep/trainer/cli";
 import { fileView, mnistDirectory, openTest, testView, zoomOf } from "./data.js";
 import { classLines, scoreImages } from "./evaluate.js";
 import { sampleOf } from "./images.js";
+import { scoreLabelSets } from "./label-sets.js";
 import { type NetworkOptions, usualImageSize } from "./model.js";
 import type { ExportWeightsCommand, PredictCommand, TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
@@ -37,16 +38,21 @@ export async function evaluate(options: TrainCommand): Promise<number> {
         });
   const { size } = network.view;
   const view = { ...network.view, ...(zoom !== undefined && zoomOf(size, zoom)) };
-  const test = sampleOf(await openTest(directory, view), limit, options.seed);
+  const test = sampleOf(await openTest(directory, view, options), limit, options.seed);
   say(`${test.count} images of ${directory} · ${network.path}, ${network.recipe.name}`);
-  const { score, confusion } = await scoreImages({
+  const scored = network.view.multiLabel ? scoreLabelSets : scoreImages;
+  const tested = await scored({
     ...{ runtime, model: network.model, precision: network.recipe, classes: network.view.classes },
     batches: testBatches({ ...options, test }),
   });
   close();
   const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
-  const macroF1 = confusion && macroF1Of(confusion.classScores());
-  const rows = score.classes.length > mostRows ? undefined : confusion?.rows();
+  const { score, counts } = tested;
+  const isOfClasses = "classes" in score;
+  const confusion = counts instanceof ConfusionMatrix ? counts : undefined;
+  const macroF1 = isOfClasses ? confusion && macroF1Of(confusion.classScores()) : score.macroF1;
+  const rows =
+    (confusion?.labels.length ?? 0) > mostRows || !confusion ? {} : { confusion: confusion.rows() };
   print(
     options.json
       ? JSON.stringify(
@@ -55,14 +61,14 @@ export async function evaluate(options: TrainCommand): Promise<number> {
             precision: network.recipe.name,
             ...score,
             macroF1,
-            confusion: rows,
+            ...(isOfClasses ? rows : { labels: counts?.classScores() }),
           },
           undefined,
           2,
         )
       : [
-          `top-1 ${percent(score.accuracy)}  top-5 ${percent(score.top5Accuracy)}${macroF1 === undefined ? "" : `  macro F1 ${percent(macroF1)}`}  loss ${score.loss.toFixed(4)}  ${score.samples} images`,
-          classLines(score),
+          `${isOfClasses ? `top-1 ${percent(score.accuracy)}  top-5 ${percent(score.top5Accuracy)}` : `micro F1 ${percent(score.microF1)}  all labels right ${percent(score.exactMatch)}`}${macroF1 === undefined ? "" : `  macro F1 ${percent(macroF1)}`}  loss ${score.loss.toFixed(4)}  ${score.samples} images`,
+          classLines(tested),
         ].join("\n"),
   );
   return 0;
@@ -96,7 +102,7 @@ export async function predict(options: PredictCommand): Promise<number> {
       : predictions
           .map(
             ({ file, classes }) =>
-              `${file}: ${classes.map(({ name, probability }) => `${name} ${(100 * probability).toFixed(1)} %`).join(", ")}`,
+              `${file}: ${classes.map(({ name, probability }) => `${name} ${(100 * probability).toFixed(1)} %`).join(", ") || "no label"}`,
           )
           .join("\n"),
   );

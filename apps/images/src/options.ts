@@ -9,6 +9,7 @@ import {
 } from "@halfstep/trainer/cli";
 import type { Zoom } from "./data.js";
 import { exportFlags, predictFlags, trainFlags } from "./flags.js";
+import type { LabelFlags } from "./label-file.js";
 import type { Architecture } from "./model.js";
 import type { PrecisionFlags } from "./precision.js";
 
@@ -25,6 +26,7 @@ export interface TrainCommand
   extends PrecisionFlags,
     ViewFlags,
     ClassFlags,
+    LabelFlags,
     PretrainedFlags,
     Omit<RunFlags, "precision" | "staticLossScale" | "initScale"> {
   readonly command: "train";
@@ -50,6 +52,8 @@ export interface TrainCommand
   readonly evalEvery: number;
   readonly evaluate: boolean;
   readonly deterministic: boolean;
+  /** Whether an image has any number of the labels of `labels`. */
+  readonly multiLabel?: boolean;
   /** Profile: end ten steps after this one. */
   readonly prof?: number;
 }
@@ -115,6 +119,16 @@ export function parseOptions(args: readonly string[]): ImagesCommand {
     if (syncBatchNorm && flags.exchange === "diloco")
       throw new UsageError(
         "--sync_bn is for processes that step together, and those of --exchange diloco do not: leave one out",
+      );
+    const { labels, testLabels, fileColumn, labelColumn, multiLabel, evaluate } = flags;
+    const hasFile = (labels ?? (evaluate ? testLabels : undefined)) !== undefined;
+    if ((testLabels ?? fileColumn ?? labelColumn ?? multiLabel) !== undefined && !hasFile)
+      throw new UsageError(
+        "--test-labels, --file-column, --label-column and --multi-label are of a file of labels: name it by --labels",
+      );
+    if (hasFile && (directory === undefined || !multiLabel))
+      throw new UsageError(
+        "--labels is for images that may have any number of labels: give the folder of images, DIR, and --multi-label",
       );
     const standard = directory === undefined ? demonstration : apex;
     const given = Object.entries(flags).filter(([, value]) => value !== undefined);

@@ -32,9 +32,11 @@ export interface ChosenPrecision {
  * which is ignored with a warning where nothing is float16. The flag `--fp16` selects `FP16_Optimizer`: its scale is 1 by default,
  * and its dynamic scale starts at 2^32. A level has the loss scale of apex's table unless `--loss-scale` replaces it. The scripts
  * have no rule for both kinds of flags: here `--opt-level` supersedes `--fp16`, and the level takes the other script's loss scale.
+ * The flag `--init-scale` is of a dynamic scale, and means one unless a scale, a level or another recipe is named.
  * @throws UsageError for flags that contradict each other, and for combinations that `amp.initialize` refuses
  */
-export function choosePrecision(flags: PrecisionFlags): ChosenPrecision {
+export function choosePrecision(given: PrecisionFlags): ChosenPrecision {
+  const flags = impliesDynamic(given) ? { ...given, dynamicLossScale: true } : given;
   const { optLevel, fp16 = impliesFp16(flags), precision } = flags;
   const other = optLevel !== undefined ? "--opt-level" : fp16 ? "--fp16" : undefined;
   if (precision !== undefined && other !== undefined)
@@ -70,6 +72,10 @@ const impliesFp16 = (flags: PrecisionFlags): boolean =>
   (flags.staticLossScale !== undefined ||
     flags.lossScale !== undefined ||
     flags.dynamicLossScale === true);
+
+const impliesDynamic = (flags: PrecisionFlags): boolean =>
+  flags.initScale !== undefined &&
+  (flags.optLevel ?? flags.precision ?? flags.lossScale ?? flags.staticLossScale) === undefined;
 
 /** Whether anything is float16, so that the loss has to be scaled. */
 const isHalf = ({ optLevel, fp16, precision }: PrecisionFlags): boolean => {

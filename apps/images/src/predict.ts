@@ -1,15 +1,15 @@
 import { type Normalization, normalizedBytes } from "@halfstep/data";
 import type { Device } from "@halfstep/device";
-import { type Runtime, softmax, type Tensor } from "@halfstep/tensor";
+import { type Runtime, sigmoid, softmax, type Tensor } from "@halfstep/tensor";
 import { Predictor, type PredictorUsage } from "@halfstep/trainer";
 import type { View } from "./data.js";
 import { centerView } from "./decode.js";
 import type { OpenedNetwork } from "./saved-network.js";
 
-/** The likeliest classes of an image. */
+/** The likeliest classes of an image, or its labels. */
 export interface Prediction {
   readonly file: string;
-  /** The likeliest first, at most five. */
+  /** The likeliest first, at most five; or all labels with a probability above a half. */
   readonly classes: readonly { readonly name: string; readonly probability: number }[];
 }
 
@@ -36,7 +36,8 @@ export async function predictImages(
     forward: (images): Tensor => {
       const pixels = new Float32Array(images.length * size ** 2 * channels);
       for (const [i, image] of images.entries()) pixels.set(image, i * image.length);
-      return softmax(model.forward(runtime.tensor(pixels, [images.length, size, size, channels])));
+      const logits = model.forward(runtime.tensor(pixels, [images.length, size, size, channels]));
+      return view.multiLabel ? sigmoid(logits) : softmax(logits);
     },
   });
   if (half) predictor.half();
@@ -44,7 +45,7 @@ export async function predictImages(
   return {
     predictions: probabilities.map((row, i) => ({
       file: files[i] as string,
-      classes: likeliest(row, view.classes),
+      classes: view.multiLabel ? told(row, view.classes) : likeliest(row, view.classes),
     })),
     usage: await predictor.usage(),
   };
@@ -59,7 +60,13 @@ async function* imagesOf(files: readonly string[], view: View): AsyncGenerator<F
   }
 }
 
+const sorted = (row: ArrayLike<number>, classes: readonly string[]): Prediction["classes"] =>
+  Array.from(row, (probability, i) => ({ name: classes[i] as string, probability })).sort(
+    (a, b) => b.probability - a.probability,
+  );
+
 const likeliest = (row: ArrayLike<number>, classes: readonly string[]): Prediction["classes"] =>
-  Array.from(row, (probability, i) => ({ name: classes[i] as string, probability }))
-    .sort((a, b) => b.probability - a.probability)
-    .slice(0, 5);
+  sorted(row, classes).slice(0, 5);
+
+const told = (row: ArrayLike<number>, classes: readonly string[]): Prediction["classes"] =>
+  sorted(row, classes).filter(({ probability }) => probability > 0.5);

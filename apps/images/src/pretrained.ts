@@ -9,6 +9,9 @@ import type { View } from "./data.js";
 import { type NetworkOptions, networkOf } from "./model.js";
 import type { OpenedNetwork } from "./saved-network.js";
 
+/** The classification layer, which is useless for other classes: torchvision's name, and that of networks for CIFAR-10. */
+export const head: RegExp = /^(fc|linear)\./;
+
 /** A network of someone else's weights. */
 export interface PretrainedOptions {
   /** A checkpoint of torch or a safetensors file, with torchvision's names or those of the networks for CIFAR-10. */

@@ -3,7 +3,7 @@ import { encodePng } from "@halfstep/trainer/node";
 import type { Sample } from "@halfstep/trainer/report";
 import type { View } from "./data.js";
 import { type Mistake, mostMistakes } from "./evaluate.js";
-import type { Images } from "./images.js";
+import { type Images, labelsOf } from "./images.js";
 
 /** Images that are shown besides mistakes. */
 const shown = 12;
@@ -17,20 +17,22 @@ export async function samplesOf(
   view: View,
   mistakes: readonly Mistake[],
 ): Promise<readonly Sample[]> {
-  const wrong = new Map(mistakes.map(({ image, prediction }) => [image, prediction]));
+  const wrong = new Map(mistakes.map(({ image, predictions }) => [image, predictions]));
   const labels = Uint32Array.from({ length: test.count }, (_, i) => test.labels[i] as number);
   // Only the first mistakes are kept: of images behind the last of them nothing is known.
   const known = mistakes.length < mostMistakes ? test.count : Math.max(...wrong.keys());
   const right = [...stratifiedSample(labels.subarray(0, known), shown, 0)].filter(
     (place) => !wrong.has(place),
   );
+  const named = (places: readonly number[]): string =>
+    places.map((place) => view.classes[place]).join(", ") || "no label";
   return Promise.all(
     [...wrong.keys(), ...right].map(async (image): Promise<Sample> => {
-      const label = labels[image] as number;
+      const given = labelsOf(test, image);
       return {
         pictures: [{ bytes: await pngOf(test, view, image), width: shownWidth }],
-        label: view.classes[label],
-        prediction: view.classes[wrong.get(image) ?? label],
+        label: named(given),
+        prediction: named(wrong.get(image) ?? given),
       };
     }),
   );

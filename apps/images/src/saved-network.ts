@@ -99,6 +99,7 @@ function viewIn(fields: ConfigFields): View {
   const channels = fields.count("channels");
   const view = {
     classes: fields.texts("classes"),
+    ...(fields.has("multiLabel") && { multiLabel: fields.truth("multiLabel") }),
     size: fields.count("size"),
     channels,
     resize: fields.count("resize"),

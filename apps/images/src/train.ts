@@ -16,6 +16,7 @@ import {
   type ExchangeMode,
   evaluateEvery,
   jobExchange,
+  labelSetLoss,
   type RunContext,
   type RunSummary,
   runSummary,
@@ -26,8 +27,9 @@ import {
 } from "@halfstep/trainer";
 import { randomOf } from "./augment.js";
 import type { TrainingData } from "./data.js";
-import { logitsOf, type Score, type ScoreWithMistakes, scoreImages } from "./evaluate.js";
+import { logitsOf, scoreImages, type Tested } from "./evaluate.js";
 import { type Batch, batchesOf, type Images } from "./images.js";
+import { scoreLabelSets } from "./label-sets.js";
 import { type NetworkOptions, networkOf } from "./model.js";
 import type { ChosenPrecision } from "./precision.js";
 import { savedNetwork } from "./saved-network.js";
@@ -71,14 +73,14 @@ export interface ImagesRun
   readonly evalEvery: number;
   /** Factor of the loss, for studies of underflow. Default 1. */
   readonly lossWeight?: number | undefined;
-  /** Called before the optimizer is made, to load weights. */
-  readonly prepare?: ((model: ResNet) => Promise<void>) | undefined;
+  /** Called with the new network before its optimizer is made, to load weights. */
+  readonly prepare?: ((model: ResNet) => unknown) | undefined;
 }
 
 /** The result of a run, with the score of each class. */
-export interface ImagesResult extends ScoreWithMistakes {
+export type ImagesResult = Tested & {
   readonly summary: RunSummary;
-}
+};
 
 /** The sizes that make an epoch. */
 type Sizes = Pick<ImagesRun, "train" | "batchSize" | "accumulate" | "job">;
@@ -121,7 +123,7 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   const startedAt = performance.now();
   device?.memory.resetPeak();
   const model = networkOf(runtime, run.network, run.seed);
-  await run.prepare?.(model);
+  run.prepare?.(model);
   applyRecipe(model, recipe);
   const groups = parameterGroups(model, run);
   const schedule = scheduleOf(run);
@@ -140,11 +142,12 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   const scaler = new GradScaler(ampPrimitives(runtime), { ...run.scaler, outcomeSchedule: false });
 
   const judged = { runtime, precision: recipe, model };
-  const score = async (signal?: AbortSignal): Promise<ScoreWithMistakes> => {
+  const score = async (signal?: AbortSignal): Promise<Tested> => {
     await exchange.complete();
-    return scoreImages({ ...judged, batches: testBatches(run), classes: view.classes, signal });
+    const scored = view.multiLabel ? scoreLabelSets : scoreImages;
+    return scored({ ...judged, batches: testBatches(run), classes: view.classes, signal });
   };
-  let last: { readonly step: number; readonly result: ScoreWithMistakes } | undefined;
+  let last: { readonly step: number; readonly result: Tested } | undefined;
 
   const result = await train<TrainingBatch>({
     runtime,
@@ -161,12 +164,14 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
     loss(batch) {
       exchange.begin(batch.share);
       const logits = logitsOf(judged, batch);
-      const labels = runtime.tensor(batch.labels);
       const { labelSmoothing, classWeights } = run;
-      const loss = crossEntropy(logits, labels, {
+      const options = {
         labelSmoothing,
         ...(classWeights && { weight: runtime.tensor(classWeights) }),
-      });
+      };
+      const loss = batch.flags
+        ? labelSetLoss(logits, runtime.tensor(batch.flags, logits.shape), options)
+        : crossEntropy(logits, runtime.tensor(batch.labels), options);
       return run.lossWeight === undefined ? loss : loss.mul(run.lossWeight);
     },
     reduce: (batches) =>
@@ -183,7 +188,7 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
         every: { epochs: run.evalEvery },
         model,
         evaluate: () => score(),
-        score: (evaluation) => evaluation.score.accuracy,
+        score: ({ score: each }) => ("classes" in each ? each.accuracy : each.microF1),
         mode: "max",
         onResult(evaluation, { step }) {
           last = { step, result: evaluation };
@@ -213,11 +218,14 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
   };
 }
 
-const metricsOf = ({ accuracy, top5Accuracy, loss }: Score): TestResult => ({
-  accuracy,
-  top5Accuracy,
-  loss,
-});
+const metricsOf = (score: Tested["score"]): TestResult => {
+  if ("classes" in score) {
+    const { accuracy, top5Accuracy, loss } = score;
+    return { accuracy, top5Accuracy, loss };
+  }
+  const { microF1, macroF1, exactMatch, loss } = score;
+  return { microF1, macroF1, exactMatch, loss };
+};
 
 interface TrainingBatch extends Batch {
   readonly share: BatchShare;

@@ -1,6 +1,17 @@
-import type { RunSummary } from "@halfstep/trainer";
-import { classWeightsOf, openRun, type Settings, say, UsageError } from "@halfstep/trainer/cli";
-import { readWeights } from "@halfstep/trainer/node";
+import {
+  balancedPositives,
+  loadPretrained,
+  type PretrainedWeights,
+  type RunSummary,
+} from "@halfstep/trainer";
+import {
+  classWeightsOf,
+  openRun,
+  readPretrained,
+  type Settings,
+  say,
+  UsageError,
+} from "@halfstep/trainer/cli";
 import { classSections } from "@halfstep/trainer/report";
 import { describeClasses, imagesOf } from "./classes.js";
 import { mnistDirectory, openTraining, type View } from "./data.js";
@@ -9,10 +20,9 @@ import { sampleOf } from "./images.js";
 import { type NetworkOptions, networkFor, stemOf, usualImageSize } from "./model.js";
 import { demonstration, type TrainCommand } from "./options.js";
 import { choosePrecision } from "./precision.js";
-import { networkOfWeights } from "./pretrained.js";
+import { head, networkOfWeights } from "./pretrained.js";
 import { samplesOf } from "./samples.js";
 import { samplesPerStep, stepsOf, trainImages } from "./train.js";
-import { loadPretrained } from "./weights.js";
 
 /** Steps that `--prof` measures. */
 const profiled = 10;
@@ -28,7 +38,8 @@ export async function train(options: TrainCommand): Promise<number> {
       `no DIR: a demonstration on MNIST, with defaults of its own (${demonstration.arch}, ${demonstration.limit} images, ${demonstration.epochs} epochs)`,
     );
   const directory = options.directory ?? mnistDirectory();
-  const pretrainedNetwork = await networkOfPretrained(options);
+  const given = await readPretrained(options);
+  const pretrainedNetwork = given && networkOfPretrained(options, given);
   const data = await openTraining(directory, {
     ...options,
     imageSize: options.imageSize ?? usualImageSize(stemFor(options, pretrainedNetwork)),
@@ -49,44 +60,43 @@ export async function train(options: TrainCommand): Promise<number> {
     `${data.name}: ${run.train.count} training and ${run.test.count} test images of ${data.view.classes.length} classes · ${options.arch ?? `the network of ${options.pretrained}`}, ${recipe.name} · ${opened.described.adapter} · writing to ${options.out}`,
   );
   for (const line of describeClasses(run.train, data.view.classes)) say(line);
-  const classWeights = await classWeightsOf(options, {
-    labels: data.view.classes,
-    counts: imagesOf(run.train, data.view.classes.length),
-  });
+  const classWeights = await classWeightsOf(
+    options,
+    {
+      labels: data.view.classes,
+      counts: imagesOf(run.train, data.view.classes.length),
+    },
+    data.view.multiLabel ? (counts) => balancedPositives(counts, run.train.count) : undefined,
+  );
   const context = opened.follow({
     ...{ label: recipe.name, epochs: run.epochs, steps: stepsOf(run) },
     batchSize: samplesPerStep(run),
   });
-  const { pretrained } = options;
   const result = await trainImages({
     ...{ ...run, classWeights },
     ...context,
-    ...(pretrained !== undefined && {
-      prepare: (model) => loadPretrained(model, { ...options, pretrained }, recipe, say),
-    }),
+    prepare: (model) => given && loadPretrained(model, { ...given, head, recipe, onNote: say }),
   });
   if (!result) return opened.finish(undefined);
-  const { summary, score, mistakes, confusion } = result;
+  const { summary, mistakes, counts } = result;
   return opened.finish(summary, {
     lossUnit: "nats",
     samples: await samplesOf(run.test, data.view, mistakes),
-    lines: classLines(score),
-    ...(confusion && { sections: classSections(confusion) }),
+    lines: classLines(result),
+    ...(counts && { sections: classSections(counts) }),
     ...(options.prof !== undefined && { note: profile(summary) }),
   });
 }
 
 /** The network of the weights to start from, unless `--arch` names one. */
-async function networkOfPretrained({
-  arch,
-  pretrained,
-  key,
-  ...flags
-}: TrainCommand): Promise<NetworkOptions | undefined> {
-  if (arch !== undefined || pretrained === undefined) return undefined;
+function networkOfPretrained(
+  { arch, ...flags }: TrainCommand,
+  { weights, source }: Pick<PretrainedWeights, "weights" | "source">,
+): NetworkOptions | undefined {
+  if (arch !== undefined) return undefined;
   if ((flags.width ?? flags.stem ?? flags.shortcut) !== undefined)
     throw new UsageError("--width, --stem and --shortcut are of --arch: give it, too");
-  return networkOfWeights(await readWeights(pretrained, { key }), pretrained);
+  return networkOfWeights(weights, source);
 }
 
 /** Without `--arch` and weights: apex's. */
@@ -122,6 +132,8 @@ function requireMemory({ batchSize }: TrainCommand, { size, channels }: View): v
 /** Settings that must be the same in a resumed run, by flag. */
 const settingsOf = (options: TrainCommand, precision: string): Settings => ({
   directory: options.directory ?? null,
+  ...{ labels: options.labels ?? null, "test-labels": options.testLabels ?? null },
+  ...{ "file-column": options.fileColumn ?? null, "label-column": options.labelColumn ?? null },
   precision,
   ...{ arch: options.arch ?? null, width: options.width ?? null, stem: options.stem ?? null },
   ...{ shortcut: options.shortcut ?? null, mean: options.mean ?? null, std: options.std ?? null },

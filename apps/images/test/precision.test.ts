@@ -86,9 +86,21 @@ describe("the scaler", () => {
       ...{ preset: "static", initScale: 128 },
     });
     expect(choosePrecision({ fp16: true }).scaler).toEqual({ enabled: false });
-    expect(choosePrecision({ fp16: true, initScale: 4 }).warnings).toEqual([
+    expect(choosePrecision({ fp16: true, ...static128, initScale: 4 }).warnings).toEqual([
       "--init-scale 4 is ignored: the loss scale is not dynamic",
     ]);
+  });
+
+  it("starts where --init-scale says, which means a dynamic scale, and float16", () => {
+    for (const flags of [{}, { fp16: true }]) {
+      const chosen = choosePrecision({ ...flags, initScale: 65536 });
+      expect(outcomeOf(chosen)).toEqual({
+        ...{ recipe: "O2", params: "float16", scale: "dynamic", warnings: [] },
+      });
+      expect(chosen.scaler).toEqual({ preset: "apexFp16Utils", initScale: 65536 });
+    }
+    const single = choosePrecision({ precision: "float32", initScale: 65536 });
+    expect(outcomeOf(single)).toMatchObject({ recipe: "float32", scale: 1 });
   });
 
   it("of batch norm, a level keeps what --keep-batchnorm-fp32 says", () => {

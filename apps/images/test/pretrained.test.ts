@@ -82,7 +82,15 @@ it("is evaluated and asked by flags alone", async () => {
 it("is trained on images of the size that its network usually sees", async () => {
   const out = join(root, "tuned");
   const flags = ["--pretrained", file, "-b", "2", "--max-steps", "1", "--limit", "4"];
-  const { code } = await runApp("images", [digits, ...flags, "--device", "cpu", "--out", out]);
+  const { code, stderr } = await runApp("images", [
+    digits,
+    ...flags,
+    "--device",
+    "cpu",
+    "--out",
+    out,
+  ]);
   const { view } = await openNetwork(cpuRuntime(), out, undefined);
   expect([code, view.size]).toEqual([0, 32]);
+  expect(stderr).toContain(`weights of ${file}\n`);
 });

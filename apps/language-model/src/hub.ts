@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Recipe } from "@halfstep/autocast";
 import { DataError } from "@halfstep/data";
 import { readJsonFile, readTextFile } from "@halfstep/data/node";
 import { GPT, type GPTOptions, gptOptionsOf, requireEnoughWeights } from "@halfstep/models";
@@ -14,7 +13,7 @@ import {
 } from "@halfstep/nn";
 import { writeSafetensorsTo } from "@halfstep/safetensors";
 import type { Runtime } from "@halfstep/tensor";
-import { auditRange, recipeFor, safetensorsOf } from "@halfstep/trainer";
+import { noteRange, recipeFor, safetensorsOf } from "@halfstep/trainer";
 import { type OnnxFlag, onnxFile } from "@halfstep/trainer/cli";
 import {
   addAdapter,
@@ -34,6 +33,8 @@ export interface HubOptions {
   readonly precision?: string | undefined;
   /** A folder of PEFT's adapters, which are merged into the weights. */
   readonly peft?: string | undefined;
+  /** Where the weights lie in a checkpoint of torch. */
+  readonly key?: string | undefined;
   /** Called with lines about weights beyond the range of the precision. */
   readonly onNote: (line: string) => void;
 }
@@ -51,13 +52,16 @@ export interface HubFolder {
  * safetensors or torch. Sizes are compared with the weights before a model is made.
  * @throws DataError, ConfigError, SafetensorsError, TorchFileError
  */
-export async function readHubFolder(directory: string): Promise<HubFolder> {
+export async function readHubFolder(
+  directory: string,
+  { key }: Pick<HubOptions, "key"> = {},
+): Promise<HubFolder> {
   const source = join(directory, "config.json");
   const config = gptOptionsOf(await readJsonFile(source, { mostBytes: longestConfig }), {
     source,
   });
   const tokenizer = await tokenizerIn(directory, config.vocabSize);
-  const weights = await readWeights(directory);
+  const weights = await readWeights(directory, { key });
   const parameters = GPT.parameterCount(config);
   requireEnoughWeights(weights, { name: "a GPT-2", parameters, source });
   return { directory, config, tokenizer, weights };
@@ -86,9 +90,9 @@ export function loadHubWeights(
 export async function openHubModel(
   runtime: Runtime,
   directory: string,
-  { precision = "float32", peft, onNote }: HubOptions,
+  { precision = "float32", peft, key, onNote }: HubOptions,
 ): Promise<LanguageModel> {
-  const folder = await readHubFolder(directory);
+  const folder = await readHubFolder(directory, { key });
   const { config, tokenizer, weights } = folder;
   const recipe = recipeFor(precision);
   noteRange(weights, recipe, onNote);
@@ -97,16 +101,6 @@ export async function openHubModel(
   if (peft !== undefined) addAdapter(model, await readPeftAdapter(peft)).merge();
   applyRecipe(model, recipe).eval();
   return { model, tokenizer, precision, path: directory, step: undefined };
-}
-
-/** Reports weights beyond the range of a recipe. */
-export function noteRange(
-  weights: StateDict,
-  { compute }: Recipe,
-  onNote: (line: string) => void,
-): void {
-  if (compute === "float16" || compute === "bfloat16")
-    for (const line of auditRange(weights, compute).advice) onNote(line);
 }
 
 async function tokenizerIn(directory: string, vocabSize: number): Promise<Subwords> {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import { GPT } from "@halfstep/models";
 import type { Runtime } from "@halfstep/tensor";
-import { recipeFor } from "@halfstep/trainer";
+import { noteRange, recipeFor } from "@halfstep/trainer";
 import {
   noteUnusedScale,
   openRun,
@@ -19,7 +19,7 @@ import { writePeftAdapter } from "@halfstep/trainer/node";
 import type { Sample } from "@halfstep/trainer/report";
 import { wittenBell } from "./baseline.js";
 import { scoreText } from "./evaluate.js";
-import { noteRange, openHubModel, readHubFolder, saveHubModel } from "./hub.js";
+import { openHubModel, readHubFolder, saveHubModel } from "./hub.js";
 import {
   type EvaluateCommand,
   type ExportCommand,
@@ -49,12 +49,16 @@ await program(async (args) => {
 
 async function train(options: TrainCommand): Promise<number> {
   const corpus = await readCorpus(options);
-  const init = options.init === undefined ? undefined : await readHubFolder(options.init);
+  const { pretrained } = options;
+  const init = pretrained === undefined ? undefined : await readHubFolder(pretrained, options);
   if (init && options.context > init.config.blockSize)
     throw new UsageError(
-      `--context ${options.context} is more than the ${init.config.blockSize} tokens that ${options.init} sees`,
+      `--context ${options.context} is more than the ${init.config.blockSize} tokens that ${pretrained} sees`,
     );
-  if (init) noteRange(init.weights, recipeFor(options.precision), say);
+  if (init) {
+    say(`weights of ${pretrained}`);
+    noteRange(init.weights, recipeFor(options.precision), say);
+  }
   const tokenizer = init?.tokenizer ?? trainTokenizer(options.tokenizer, corpus, options.vocabSize);
   noteUnusedScale([options.precision], { staticLossScale: options.staticLossScale }, say);
   using run = await openRun({
@@ -92,7 +96,8 @@ function settings(options: TrainCommand): Settings {
     "text",
     "encoding",
     "arch",
-    "init",
+    "pretrained",
+    "key",
     "lora",
     "loraAlpha",
     "loraTargets",
@@ -178,7 +183,7 @@ async function exportModel(options: ExportCommand): Promise<number> {
     return 0;
   }
   // Weights are float32 in files; `--onnx` names the precision of the ONNX file.
-  const opened = await open(runtime, { model: options.model, precision: "float32" });
+  const opened = await open(runtime, { ...options, precision: "float32" });
   const files = await saveHubModel(options.directory, opened, options);
   close();
   say(`${options.directory}: ${files.join(", ")}`);
@@ -188,10 +193,10 @@ async function exportModel(options: ExportCommand): Promise<number> {
 /** A model of this program's, or one of the hub's GPT-2. */
 function open(
   runtime: Runtime,
-  { model, precision, peft }: Pick<PredictCommand, "model" | "precision" | "peft">,
+  { model, precision, peft, key }: Pick<PredictCommand, "model" | "precision" | "peft" | "key">,
 ): Promise<LanguageModel> {
   if (existsSync(join(model, "config.json")))
-    return openHubModel(runtime, model, { precision, peft, onNote: say });
+    return openHubModel(runtime, model, { precision, peft, key, onNote: say });
   if (peft !== undefined)
     throw new UsageError(
       "--peft is added to a GPT-2 of Hugging Face: name its folder by --pretrained",

@@ -9,9 +9,11 @@ import {
   type OnnxFlag,
   oneOf,
   onnxFlag,
+  type PretrainedFlags,
   peftFlag,
   positiveNumber,
   precisionName,
+  pretrainedFlags,
   type RunFlags,
   requireLoraBase,
   runFlags,
@@ -23,15 +25,16 @@ import type { Command } from "commander";
 import type { TokenizerName } from "./tokenizers/tokenizer.js";
 
 /** The flags of `train`. */
-export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan">, AdapterSettings {
+export interface TrainCommand
+  extends Omit<RunFlags, "epochs" | "dumpPlan">,
+    PretrainedFlags,
+    AdapterSettings {
   readonly command: "train";
   readonly maxSteps: number;
   /** Undefined: the State of the Union. */
   readonly text?: string;
   readonly encoding?: string;
   readonly arch: "gpt" | "lstm";
-  /** A GPT-2's folder to start from. */
-  readonly init?: string;
   readonly tokenizer: TokenizerName;
   /** Tokens of the byte pairs. */
   readonly vocabSize: number;
@@ -55,7 +58,7 @@ export interface TrainCommand extends Omit<RunFlags, "epochs" | "dumpPlan">, Ada
 type Place = Pick<RunFlags, "adapter" | "device">;
 
 /** The flags of `evaluate`. */
-export interface EvaluateCommand extends Place {
+export interface EvaluateCommand extends Place, Pick<PretrainedFlags, "key"> {
   readonly command: "evaluate";
   readonly model: string;
   /** A folder of PEFT's adapters. */
@@ -73,7 +76,7 @@ export interface EvaluateCommand extends Place {
 }
 
 /** The flags of `predict`. */
-export interface PredictCommand extends Place {
+export interface PredictCommand extends Place, Pick<PretrainedFlags, "key"> {
   readonly command: "predict";
   readonly model: string;
   /** A folder of PEFT's adapters. */
@@ -90,7 +93,7 @@ export interface PredictCommand extends Place {
 }
 
 /** The flags of `export`. */
-export interface ExportCommand extends OnnxFlag {
+export interface ExportCommand extends OnnxFlag, Pick<PretrainedFlags, "key"> {
   readonly command: "export";
   readonly directory: string;
   readonly model: string;
@@ -127,7 +130,7 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
   )
     .option("--adapters", "write the adapters of --lora alone, as PEFT has them", false)
     .action((directory, flags) => {
-      chosen = { command: "export", directory, ...flags };
+      chosen = { command: "export", directory, ...flags, model: flags.pretrained ?? flags.model };
     });
   main.parse(args, { from: "user" });
   // Without a command, commander shows the help and throws.
@@ -137,8 +140,8 @@ export function parseOptions(args: readonly string[]): LanguageCommand {
 /** @throws UsageError for flags that exclude each other */
 function trainCommand(flags: Omit<TrainCommand, "command">): TrainCommand {
   const { width, heads, beta2 } = flags;
-  if (flags.arch === "lstm" && flags.init !== undefined)
-    throw new UsageError("--init is a GPT-2: leave it out with --arch lstm");
+  if (flags.arch === "lstm" && flags.pretrained !== undefined)
+    throw new UsageError("--pretrained is a GPT-2: leave it out with --arch lstm");
   if (flags.arch === "gpt" && width % heads !== 0)
     throw new UsageError(`--width ${width} is no multiple of --heads ${heads}`);
   requireLoraBase(flags);
@@ -150,13 +153,12 @@ function trainCommand(flags: Omit<TrainCommand, "command">): TrainCommand {
 
 const trainFlags = (train: Command): Command =>
   runFlags(
-    loraFlags(train, { layers: ["c_attn", "c_proj", "c_fc"], targets: ["c_attn"] })
+    pretrainedFlags(
+      loraFlags(train, { layers: ["c_attn", "c_proj", "c_fc"], targets: ["c_attn"] }),
+      "start from the folder of a GPT-2 as Hugging Face has it: its tokenizer, sizes and weights",
+    )
       .option("--text <file>", "text to learn from (default: addresses on the State of the Union)")
       .option("--encoding <name>", "of --text: latin1, … (default: UTF-8)", encodingName)
-      .option(
-        "--init <dir>",
-        "go on from a GPT-2 as Hugging Face has it: its tokenizer, sizes and weights",
-      )
       .option("--arch <name>", "gpt or lstm", oneOf(["gpt", "lstm"]), "gpt")
       .option("--tokenizer <name>", "char or bpe", oneOf(["char", "bpe"]), "char")
       .option("--vocab-size <n>", "tokens of --tokenizer bpe", wholeNumber(256), 1024)
@@ -248,17 +250,18 @@ const predictFlags = (predict: Command): Command =>
   );
 
 const modelFlag = (each: Command): Command =>
-  each.option(
-    "--model <dir>",
-    "the --out folder of a training, a checkpoint, or a GPT-2 as Hugging Face has it",
-    "runs/language-model",
+  pretrainedFlags(
+    each.option(
+      "--model <dir>",
+      "the --out folder of a training, a checkpoint, or a GPT-2 as Hugging Face has it",
+      "runs/language-model",
+    ),
+    "a GPT-2 as Hugging Face has it, in place of --model",
   );
 
 const modelFlags = (each: Command): Command =>
-  peftFlag(modelFlag(each))
-    .option("--pretrained <dir>", "a GPT-2 as Hugging Face has it, in place of --model")
-    .option(
-      "--precision <name>",
-      "float32, float16, … (default: as the model was trained)",
-      precisionName,
-    );
+  peftFlag(modelFlag(each)).option(
+    "--precision <name>",
+    "float32, float16, … (default: as the model was trained)",
+    precisionName,
+  );

@@ -49,7 +49,7 @@ describe("the command line", () => {
     [["train", "--layers", "0"], /--layers.*whole number from 1 on/],
     [["train", "--dropout", "2"], /--dropout.*from 0 to 1/],
     [["train", "--heads", "3"], /^--width 128 is no multiple of --heads 3$/],
-    [["train", "--arch", "lstm", "--init", "gpt2"], /leave it out with --arch lstm$/],
+    [["train", "--arch", "lstm", "--pretrained", "gpt2"], /leave it out with --arch lstm$/],
     [["train", "--beta2", "1"], /^--beta2 is 1: it must be less$/],
     [["train", "--tokenizer", "word"], /--tokenizer.*none of char, bpe/],
     [["train", "--precision", "float7"], /--precision/],

@@ -15,6 +15,7 @@ import {
   type RunFlags,
   runFlags,
   trackerDefaults,
+  UsageError,
   wholeNumber,
 } from "@halfstep/trainer/cli";
 import { type Command, InvalidArgumentError, Option } from "commander";
@@ -27,10 +28,9 @@ export interface TrainCommand
   extends Omit<RunFlags, "accumulate" | "dumpPlan" | "precision" | "initScale">,
     Omit<SceneFlags, "seed">,
     ClassFlags,
-    Pick<
-      SegmentationSettings,
-      "width" | "bilinear" | "tile" | "optimizer" | "schedule" | "weightDecay" | "clip"
-    > {
+    PretrainedFlags,
+    Partial<Pick<SegmentationSettings, "width" | "bilinear">>,
+    Pick<SegmentationSettings, "tile" | "optimizer" | "schedule" | "weightDecay" | "clip"> {
   readonly command: "train";
   readonly precision: string;
   readonly initScale?: number;
@@ -92,6 +92,10 @@ export function parseOptions(args: readonly string[]): SegmentationCommand {
   trainFlags(main.command("train").description("trains a network")).action(
     ({ amp, ...flags }: Flags<TrainCommand> & { readonly amp: boolean }) => {
       const named = flags.precision ?? (amp ? "float16" : undefined);
+      if (flags.pretrained !== undefined && (flags.width ?? flags.bilinear) !== undefined)
+        throw new UsageError(
+          "--width and --bilinear are of a new network, and --pretrained has its own: leave them out",
+        );
       chosen = { command: "train", ...flags, precision: chosenPrecision(named, flags) };
     },
   );
@@ -121,12 +125,15 @@ type Flags<Chosen> = Omit<Chosen, "command">;
 
 const trainFlags = (train: Command): Command =>
   runFlags(
-    classFlags(sceneFlags(train))
+    pretrainedFlags(
+      classFlags(sceneFlags(train)),
+      "start from weights of torch or safetensors in milesial's form, which have their size",
+    )
       .addOption(
         new Option("--amp", "mixed precision in float16").default(false).conflicts("precision"),
       )
-      .option("--width <n>", "channels of the first level", wholeNumber(2), 8)
-      .option("--bilinear", "enlarge by interpolation, without transposed convolutions", false)
+      .option("--width <n>", "channels of the first level (default: 8)", wholeNumber(2))
+      .option("--bilinear", "enlarge by interpolation, without transposed convolutions")
       .option("--tile <pixels>", "height and width of the tiles", wholeNumber(16), 64)
       .option("--optimizer <name>", "adamw or rmsprop", oneOf(["adamw", "rmsprop"]), "adamw")
       .option("--schedule <name>", "cosine or plateau", oneOf(["cosine", "plateau"]), "cosine")

@@ -2,10 +2,11 @@ import { DataError } from "@halfstep/data";
 import { requireEnoughWeights, UNet } from "@halfstep/models";
 import { applyRecipe, type SavedTensor, type StateDict } from "@halfstep/nn";
 import type { Runtime } from "@halfstep/tensor";
-import { loadWeights, recipeFor } from "@halfstep/trainer";
+import { loadWeights, type PretrainedWeights, recipeFor } from "@halfstep/trainer";
 import { readWeights } from "@halfstep/trainer/node";
 import type { MaskClasses } from "./masks.js";
 import { makeUNet, type OpenedSegmenter, type Segmenter } from "./saved-model.js";
+import type { Encoding } from "./tiles.js";
 
 /** A U-Net of someone else's weights. */
 export interface PretrainedOptions {
@@ -55,6 +56,35 @@ interface Network {
   readonly classes: number;
   readonly width: number;
   readonly bilinear: boolean;
+}
+
+/** The last layer, which is useless for other classes. */
+export const head: RegExp = /^outc\./;
+
+/** A network of someone else's weights to start training from. */
+export interface StartingPoint
+  extends Pick<Network, "width" | "bilinear">,
+    Pick<PretrainedWeights, "weights" | "source"> {
+  readonly encoding: Encoding;
+}
+
+/**
+ * What training from weights starts with: their size, and their inputs, which are bytes over 255.
+ * @param channels of the pictures
+ * @throws DataError where they are of no such U-Net, or for pictures of other channels
+ */
+export function startingPoint(
+  { weights: given, source }: Pick<PretrainedWeights, "weights" | "source">,
+  channels: number,
+): StartingPoint {
+  const weights = withTwoClasses(given);
+  const { width, bilinear, ...network } = networkOf(weights, source);
+  if (network.channels !== channels)
+    throw new DataError(
+      source,
+      `is a network for pictures of ${network.channels} channels, and these have ${channels}`,
+    );
+  return { width, bilinear, encoding: "linear", weights, source };
 }
 
 /** The size of the network that weights are of. */

@@ -13,7 +13,7 @@ import {
 import { checkpointIn } from "@halfstep/trainer/node";
 import { type MaskClasses, type MaskKind, maskKinds } from "./masks.js";
 import type { Colour } from "./palette-png.js";
-import type { Encoding } from "./tiles.js";
+import { type Encoding, encodings } from "./tiles.js";
 
 /** The description of a network besides its parameters. */
 export interface Segmenter {
@@ -106,6 +106,7 @@ function segmenterOf(fields: ConfigFields): Segmenter {
     bilinear: fields.truth("bilinear"),
     tile: fields.count("tile"),
     precision: fields.text("precision"),
+    ...(fields.has("encoding") && { encoding: fields.oneOf("encoding", encodings) }),
   };
   const { channels, classes, maskValues } = saved;
   if (channels !== 1 && channels !== 3) fields.refuse(`has channels ${channels}: there are 1 or 3`);

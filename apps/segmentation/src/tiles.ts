@@ -13,7 +13,8 @@ export interface Tiles {
 }
 
 /** How a network takes bytes of pictures: the networks of this program by their logarithms, others over 255. */
-export type Encoding = "logarithmic" | "linear";
+export const encodings = ["logarithmic", "linear"] as const;
+export type Encoding = (typeof encodings)[number];
 
 const numbersOf = (encode: (byte: number) => number): Float32Array =>
   Float32Array.from({ length: 256 }, (_, byte) => encode(byte));
@@ -29,6 +30,8 @@ export interface TrainingTilesOptions {
   readonly tile: number;
   readonly batchSize: number;
   readonly seed: number;
+  /** Default: "logarithmic". */
+  readonly encoding?: Encoding | undefined;
 }
 
 type Training = Pick<SceneSet, "train" | "flips">;
@@ -36,7 +39,7 @@ type Training = Pick<SceneSet, "train" | "flips">;
 /** Steps in an epoch: it has as many tiles as cover the scenes, but whole batches. */
 export const stepsPerEpoch = (
   { train }: Training,
-  { tile, batchSize }: TrainingTilesOptions,
+  { tile, batchSize }: Pick<TrainingTilesOptions, "tile" | "batchSize">,
 ): number => Math.max(1, Math.floor(placesOf(train, tile).length / batchSize));
 
 /**
@@ -50,7 +53,7 @@ export function* trainingTiles(
   epoch: number,
   first = 0,
 ): Generator<Tiles> {
-  const { tile, batchSize, seed } = options;
+  const { tile, batchSize, seed, encoding } = options;
   const places = placesOf(set.train, tile);
   const order = permutation(places.length, seed, epoch);
   for (let batch = first; batch < stepsPerEpoch(set, options); batch++)
@@ -68,6 +71,7 @@ export function* trainingTiles(
         };
       }),
       tile,
+      encoding,
     );
 }
 
@@ -77,13 +81,7 @@ export function* trainingTiles(
  */
 export function* coveringTiles(
   scenes: readonly Scene[],
-  {
-    tile,
-    batchSize,
-    encoding,
-  }: Pick<TrainingTilesOptions, "tile" | "batchSize"> & {
-    readonly encoding?: Encoding | undefined;
-  },
+  { tile, batchSize, encoding }: Omit<TrainingTilesOptions, "seed">,
 ): Generator<Tiles> {
   requireSize(scenes, tile);
   const places = scenes.flatMap((scene) =>

@@ -1,4 +1,5 @@
 import { GradScaler } from "@halfstep/grad-scaler";
+import type { UNet } from "@halfstep/models";
 import { applyRecipe } from "@halfstep/nn";
 import { AdamW, clipGradNorm, cosine, ReduceOnPlateau, RMSprop } from "@halfstep/optim";
 import { ampPrimitives, flattenByDType, type Storage } from "@halfstep/tensor";
@@ -20,7 +21,7 @@ import { segmentationLoss } from "./loss.js";
 import { makeUNet, type OpenedSegmenter, type Segmenter, savedSegmenter } from "./saved-model.js";
 import type { SceneSet } from "./scene.js";
 import { headline } from "./scores.js";
-import { stepsPerEpoch, type Tiles, trainingTiles } from "./tiles.js";
+import { type Encoding, stepsPerEpoch, type Tiles, trainingTiles } from "./tiles.js";
 
 /** The settings of a run. */
 export interface SegmentationSettings {
@@ -51,6 +52,10 @@ export interface SegmentationSettings {
 export interface SegmentationRun extends RunContext, SegmentationSettings {
   readonly precision: TrainingPrecision;
   readonly scenes: SceneSet;
+  /** How the network takes bytes of pictures. Default: "logarithmic". */
+  readonly encoding?: Encoding | undefined;
+  /** Called with the new network before its optimizer is made, to load weights. */
+  readonly prepare?: ((model: UNet) => unknown) | undefined;
   /** The weight of each class in the cross-entropy. Default: 1. */
   readonly classWeights?: Float32Array | undefined;
   /** Share of the target that the cross-entropy spreads over all classes. Default 0. */
@@ -79,14 +84,17 @@ export async function trainUNet(run: SegmentationRun): Promise<Trained | undefin
   device?.memory.resetPeak();
   const recipe = recipeFor(run.precision);
   const { channels, classes, maskValues, ignoredValue, maskKind, palette, scale } = scenes;
-  const { width, bilinear, tile } = run;
+  const { width, bilinear, tile, encoding } = run;
   const segmenter: Segmenter = {
     ...{ channels, classes, maskValues, maskKind, scale, width, bilinear, tile },
     ...(palette && { palette }),
     ...(ignoredValue !== undefined && { ignoredValue }),
+    ...(encoding && { encoding }),
     precision: recipe.name,
   };
-  const model = applyRecipe(makeUNet(runtime, segmenter, run.seed), recipe);
+  const model = makeUNet(runtime, segmenter, run.seed);
+  run.prepare?.(model);
+  applyRecipe(model, recipe);
   const groups = flattenByDType(model.parameters());
   const scaler = new GradScaler(ampPrimitives(runtime), {
     ...(run.scaling === false ? { enabled: false } : scalerOptionsFor(recipe, run)),

@@ -16,6 +16,7 @@ const segmenter: Segmenter = {
     [255, 0, 0],
   ],
   ...{ scale: 1, width: 2, bilinear: true, tile: 16, precision: "float16" },
+  encoding: "linear",
 };
 
 it("a network with a field that nobody meant is refused, or opens where it changes nothing", async () => {
@@ -28,7 +29,7 @@ it("a network with a field that nobody meant is refused, or opens where it chang
     );
   expect(await opens({ model, segmenter: saved })).toBe("opened");
   const meant =
-    /^(maskKind (missing|null)|palette (missing|null|an empty list)|bilinear true|(scale|tile) .*)$/;
+    /^((maskKind|encoding) (missing|null)|palette (missing|null|an empty list)|bilinear true|(scale|tile) .*)$/;
   for (const { field, kind, config } of hostileTrees(saved)) {
     const said = await opens({ model, segmenter: config });
     if (said === "opened") expect(`${field} ${kind}`).toMatch(meant);

@@ -17,7 +17,7 @@ const failure = (line: string): string => {
 describe("train", () => {
   it("has defaults of its own", () => {
     expect(parse("train")).toEqual({
-      ...{ command: "train", data: "earth", precision: "float32", width: 8, bilinear: false },
+      ...{ command: "train", data: "earth", precision: "float32" },
       ...{ tile: 64, epochs: 30, batchSize: 8, optimizer: "adamw", schedule: "cosine", lr: 0.01 },
       ...{ weightDecay: 0.01, clip: 1, seed: 0, saveEvery: 200, out: "runs/segmentation" },
       ...{ labelSmoothing: 0, json: false, tensorboard: false },
@@ -42,6 +42,7 @@ describe("train", () => {
       "--schedule step": /^2 .*--schedule.*none of cosine, plateau/,
       "--weight-decay -1": /^2 .*--weight-decay.*from 0/,
       "--static-loss-scale 8 --init-scale 8": /^2 .*--static-loss-scale.*--init-scale/,
+      "--pretrained unet.pth --bilinear": /^2 --width and --bilinear are of a new network/,
       extra: /^2 .*too many arguments/,
     };
     const failures = Object.entries(wrong).filter(([flags, expected]) => {

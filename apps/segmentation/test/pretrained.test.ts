@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ import { afterAll, expect, it } from "vitest";
 import { exportNetwork, onnxOf } from "../src/commands/export.js";
 import { readPicture, writePng } from "../src/pictures.js";
 import { openPretrained } from "../src/pretrained.js";
-import { makeUNet } from "../src/saved-model.js";
+import { makeUNet, openSegmenter } from "../src/saved-model.js";
 import { encoded } from "../src/tiles.js";
 
 const golden = (name: string): string =>
@@ -116,4 +116,59 @@ it("is asked by flags alone, with masks in the colours of a table", {
   const { pixels: colours } = await readPicture(mask, { channels: 3 });
   const cars = [...colours].filter((red, i) => i % 3 === 0 && red === 200).length;
   expect(cars).toBe(Math.round(shares.car * height * width));
+});
+
+it("is trained further by flags, on bytes over 255, with a new last layer for other classes", {
+  timeout: 300_000,
+}, async () => {
+  const data = join(scratch, "scenes");
+  for (const part of ["imgs", "masks"]) mkdirSync(join(data, part), { recursive: true });
+  for (const name of ["a", "b"]) {
+    const size = { height: 32, width: 32 };
+    const colours = Uint8Array.from({ length: 3 * 1024 }, (_, i) => (i * 7) % 256);
+    await writePng(join(data, "imgs", `${name}.png`), { ...size, channels: 3, pixels: colours });
+    const grey = Uint8Array.from({ length: 1024 }, (_, i) => i % 3);
+    await writePng(join(data, "masks", `${name}.png`), { ...size, channels: 1, pixels: grey });
+  }
+  const flags = ["--data", data, "--scale", "1", "--tile", "16", "--device", "cpu"];
+  const steps = ["--max-steps", "1", "--batch-size", "2", "--lr", "1e-9"];
+  const train = (name: string, from: string) =>
+    runApp("segmentation", [
+      ...["train", ...flags, ...steps, "--pretrained", path, "--key", from],
+      ...["--out", join(scratch, name)],
+    ]);
+  const weightsIn = async (name: string) => {
+    const opened = await openSegmenter(cpuRuntime(), join(scratch, name));
+    expect(opened).toMatchObject({ encoding: "linear", width: 2, bilinear: true });
+    const { conv } = opened.model.outc;
+    const [first] = opened.model.parameters();
+    return [await first?.toArray(), await conv.weight.toArray()];
+  };
+  const close = (found: ArrayLike<number> | undefined, wanted: ArrayLike<number>): boolean =>
+    Array.from(wanted).every((value, i) => Math.abs(value - (found?.[i] ?? 0)) < 1e-5);
+  const of = async (from: string) => {
+    const { model } = await openPretrained(cpuRuntime(), { path, key: from });
+    const [first] = model.parameters();
+    return [await first?.toArray(), await model.outc.conv.weight.toArray()] as const;
+  };
+  const same = await train("same", "last.weights");
+  expect(same, same.stderr).toMatchObject({ code: 0 });
+  expect(same.stderr).toContain(`weights of ${path}\n`);
+  const [body, last] = await weightsIn("same");
+  const [wantedBody, wantedLast] = await of("last.weights");
+  expect([close(body, wantedBody ?? []), close(last, wantedLast)]).toEqual([true, true]);
+
+  const other = await train("other", key);
+  expect(other.stderr).toContain(
+    `weights of ${path}, but for the head, where outc.conv.weight is [2, 2, 1, 1]: outc.conv.weight, outc.conv.bias begin anew`,
+  );
+  const [otherBody] = await weightsIn("other");
+  expect(close(otherBody, (await of(key))[0] ?? [])).toBe(true);
+  const grey = await runApp("segmentation", [
+    ...["train", "--data", "digits", "--canvases", "1", "--pretrained", path, "--key", key],
+  ]);
+  expect([grey.code, grey.stderr]).toEqual([
+    2,
+    expect.stringContaining("is a network for pictures of 3 channels, and these have 1"),
+  ]);
 });

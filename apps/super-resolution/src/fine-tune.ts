@@ -19,6 +19,7 @@ import type { ShrinkKernel } from "./images.js";
 import { type Judgement, judge } from "./judge.js";
 import type { LayersModel } from "./keras/layers-model.js";
 import { type Pairs, type Pictures, randomPairs } from "./pairs.js";
+import { savedLayers } from "./saved-model.js";
 import { upscalerOf } from "./upscale.js";
 
 /** One fine-tuning. */
@@ -111,7 +112,7 @@ export async function fineTune(run: FineTuning): Promise<FineTuningSummary | und
         values: ({ network }) => ({ psnr: network }),
       }),
     },
-    checkpoints: withParts(run.checkpoints, { model, optimizer }),
+    checkpoints: withParts(run.checkpoints, { model, optimizer, layers: savedLayers(model) }),
   });
   if (result.isAborted || run.signal?.aborted) return undefined;
 

@@ -1,3 +1,4 @@
+import { noteRange, recipeFor } from "@halfstep/trainer";
 import {
   noteUnusedScale,
   openRun,
@@ -20,7 +21,6 @@ import {
   type TrainCommand,
 } from "./options.js";
 import { readPictures } from "./pairs.js";
-import { pretrained } from "./pretrained.js";
 import { BeforeAndAfter } from "./samples.js";
 import { openModel } from "./saved-model.js";
 import { upscale, upscalerOf } from "./upscale.js";
@@ -50,7 +50,11 @@ async function train(options: TrainCommand): Promise<number> {
     task: "super-resolution",
     settings: settings(options),
   });
-  const model = await pretrained(run.runtime);
+  const model = await openModel(run.runtime, options);
+  if (options.pretrained !== undefined) {
+    say(`weights of ${options.pretrained}`);
+    noteRange(await model.stateDict(), recipeFor(options.precision), say);
+  }
   if (options.crop % model.scale !== 0)
     throw new UsageError(`--crop ${options.crop} is no multiple of ${model.scale}`);
   say(
@@ -78,6 +82,8 @@ async function train(options: TrainCommand): Promise<number> {
 function settings(options: TrainCommand): Settings {
   return settingsOf(options, [
     "images",
+    "pretrained",
+    "key",
     "kernel",
     "crop",
     "precision",

@@ -4,6 +4,7 @@ import {
   type OnnxFlag,
   oneOf,
   onnxFlag,
+  type PretrainedFlags,
   pretrainedFlags,
   type RunFlags,
   runFlags,
@@ -26,7 +27,10 @@ interface Judged {
 }
 
 /** The options of `train`. */
-export interface TrainCommand extends Omit<RunFlags, "epochs" | "accumulate" | "dumpPlan">, Judged {
+export interface TrainCommand
+  extends Omit<RunFlags, "epochs" | "accumulate" | "dumpPlan">,
+    PretrainedFlags,
+    Judged {
   readonly command: "train";
   readonly maxSteps: number;
   readonly crop: number;
@@ -100,7 +104,7 @@ export function parseOptions(args: readonly string[]): SuperResolutionCommand {
 
 const trainFlags = (train: Command): Command =>
   runFlags(
-    judgedFlags(train)
+    pretrainedFlags(judgedFlags(train), others)
       .option("--crop <n>", "side of what is cut out of images, in pixels", wholeNumber(8), 48)
       .option("--eval-every <n>", "steps between two evaluations", wholeNumber(1), 50),
     {
@@ -158,13 +162,17 @@ const judgedFlags = (each: Command): Command =>
       "nearest",
     );
 
+/** What `--pretrained` names. */
+const others =
+  "another network: a Keras layers model, or weights of torch or safetensors for the package's";
+
 const networkFlags = (each: Command): Command =>
   pretrainedFlags(
     each.option(
       "--model <dir>",
       "the --out folder of a training (default: the pretrained network)",
     ),
-    "another network: a Keras layers model, or weights of torch or safetensors for the package's",
+    others,
   );
 
 const modelFlags = (each: Command): Command =>

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
@@ -7,6 +7,8 @@ import { InferenceSession, Tensor } from "@halfstep/onnxruntime";
 import { writeSafetensorsFile } from "@halfstep/safetensors/node";
 import { cpuRuntime } from "@halfstep/tensor";
 import { safetensorsOf } from "@halfstep/trainer";
+import { runApp } from "@halfstep/vitest/run-app";
+import sharp from "sharp";
 import { afterAll, describe, expect, it } from "vitest";
 import { exportNetwork } from "../src/export.js";
 import { loadLayersModel } from "../src/keras/layers-model.js";
@@ -242,4 +244,42 @@ describe("openModel", () => {
       `${other} has weights of another model: missing: `,
     );
   });
+});
+
+it("a layers model of others is trained further by flags, and its checkpoint has its layers", {
+  timeout: 300_000,
+}, async () => {
+  const colours = layer("InputLayer", "image", [], { batch_input_shape: [null, null, null, 3] });
+  const path = modelOf({
+    layers: [colours, convolution("mix", "image", { filters: 3 }), doubled],
+    listed: [
+      { name: "mix/kernel", shape: [1, 1, 3, 3], dtype: "float32" },
+      { name: "mix/bias", shape: [3], dtype: "float32" },
+    ],
+    values: [1, 0, 0, 0, 1, 0, 0, 0, 1e-9, 0, 0, 0],
+  });
+  const images = join(folder, "images");
+  mkdirSync(images);
+  for (const name of ["a", "b"])
+    await sharp({ create: { width: 16, height: 16, channels: 3, background: "teal" } })
+      .png()
+      .toFile(join(images, `${name}.png`));
+  const out = join(folder, "tuned");
+  const steps = ["--max-steps", "1", "--batch-size", "1", "--crop", "8", "--lr", "1e-9"];
+  const train = (...more: readonly string[]) =>
+    runApp("super-resolution", [
+      ...["train", "--images", images, "--out", out, "--device", "cpu", ...steps, ...more],
+    ]);
+  const ended = await train("--pretrained", path);
+  expect(ended, ended.stderr).toMatchObject({ code: 0 });
+  expect(ended.stderr).toContain(`weights of ${path}\n`);
+  expect(ended.stderr).toMatch(/mix\.weight: 1 of 9 elements become 0 in float16/);
+  const model = await openModel(cpuRuntime(), { model: out });
+  const [first, , , , fifth] = await model.parameters().next().value.toArray();
+  expect([first, fifth]).toEqual([expect.closeTo(1), expect.closeTo(1)]);
+  const other = await train("--resume", "auto");
+  expect([other.code, other.stderr]).toEqual([
+    2,
+    expect.stringContaining(`was saved with --pretrained ${path}, not left out`),
+  ]);
 });

@@ -1,5 +1,5 @@
 import type { AdapterSettings } from "@halfstep/trainer";
-import type { ClassFlags, OnnxFlag, RunFlags } from "@halfstep/trainer/cli";
+import type { ClassFlags, OnnxFlag, PretrainedFlags, RunFlags } from "@halfstep/trainer/cli";
 import type { MailPart } from "./mails.js";
 import type { OwnData } from "./own-file.js";
 import type { Corpus, TaskName } from "./tasks.js";
@@ -15,6 +15,7 @@ export interface TrainCommand
     Pick<RunFlags, "adapter" | "device" | "json">,
     Pick<RunFlags, "distributed" | "exchange" | "wire" | "innerSteps" | "powerSgd" | "deadline">,
     ClassFlags,
+    Pick<PretrainedFlags, "key">,
     AdapterSettings {
   readonly command: "train";
   readonly task: TaskName;
@@ -34,8 +35,9 @@ export interface TrainCommand
   readonly words: number;
   readonly corpus: Corpus;
   readonly fold: number | "all";
-  readonly init?: string | undefined;
-  /** Whether the words of `init` are in lower case. Undefined: as its folder says. */
+  /** The folder of a BERT to start from. */
+  readonly pretrained?: string | undefined;
+  /** Whether the words of `pretrained` are in lower case. Undefined: as its folder says. */
   readonly lowerCase?: boolean | undefined;
   readonly hiddenSize?: number;
   readonly layers?: number;
@@ -52,7 +54,7 @@ export interface TrainCommand
   readonly out: string;
 }
 
-interface Use extends Pick<RunFlags, "adapter" | "device" | "json"> {
+interface Use extends Pick<RunFlags, "adapter" | "device" | "json">, Pick<PretrainedFlags, "key"> {
   readonly model: string;
   /** A folder of PEFT's adapters, which are added to the model. */
   readonly peft?: string;
@@ -65,7 +67,7 @@ export interface EvaluateCommand extends Use, DataFlags {
 }
 
 /** The flags of `export`. */
-export interface ExportCommand extends OnnxFlag, Pick<Use, "model" | "peft"> {
+export interface ExportCommand extends OnnxFlag, Pick<Use, "model" | "peft" | "key"> {
   readonly command: "export";
   readonly file: string;
 }

@@ -14,7 +14,7 @@ const mostShown = 12;
 
 /** Tests a trained model on data that it was not trained on. */
 export async function evaluateCommand(options: EvaluateCommand): Promise<number> {
-  const saved = await openTrained(options.model, options.peft);
+  const saved = await openTrained(options.model, options);
   const { purpose } = saved;
   if (saved.isForeign && options.data === undefined)
     throw new UsageError(

@@ -8,6 +8,7 @@ import {
   oneOf,
   onnxFlag,
   peftFlag,
+  pretrainedFlags,
   runFlags,
   trackerDefaults,
   wholeNumber,
@@ -41,7 +42,14 @@ export interface TrainFlags
 /** Adds the flags of `train`. */
 export const trainFlags = (train: Command): Command => {
   const described = classifierFlags(
-    train.option("--task <name>", "spam, sentences, tags, or mlm: pre-training", oneOf(taskNames)),
+    pretrainedFlags(
+      train.option(
+        "--task <name>",
+        "spam, sentences, tags, or mlm: pre-training",
+        oneOf(taskNames),
+      ),
+      "start from a BERT's folder: its vocabulary, size and parameters",
+    ),
   )
     .option("--limit <n>", "train on a sample of n examples, and test on at most n", wholeNumber(2))
     .option("--mail-part <part>", mailParts.join(", "), oneOf(mailParts), "body")
@@ -62,7 +70,6 @@ export const trainFlags = (train: Command): Command => {
       "--document-context",
       "tags in columns: a sentence is tagged with those around it in sight, up to -DOCSTART-",
     )
-    .option("--init <dir>", "go on from a BERT's folder: its vocabulary, size and parameters")
     .option("--hidden-size <n>", "features of a token", wholeNumber(1))
     .option("--layers <n>", "transformer layers", wholeNumber(1))
     .option("--heads <n>", "attention heads", wholeNumber(1))
@@ -131,11 +138,11 @@ const classifierFlags = (train: Command): Command =>
     .option("--data_dir <dir>", "of --task_name: the folder with train.tsv and dev.tsv")
     .option(
       "--bert_model <dir>",
-      "as --init, with run_classifier's defaults: 3 epochs at 5e-5, batches of 32, 128 tokens",
+      "as --pretrained, with run_classifier's defaults: 3 epochs at 5e-5, batches of 32, 128 tokens",
     )
     .option(
       "--do_lower_case",
-      "words of --bert_model or --init are in lower case (default: as it says)",
+      "words of --bert_model or --pretrained are in lower case (default: as it says)",
     )
     .option("--do_train", "train (default: train and test)")
     .option("--do_eval", "test; alone, the model that is in --out")
@@ -196,12 +203,10 @@ export const predictFlags = (predict: Command): Command =>
 export const exportFlags = (each: Command): Command => onnxFlag(modelFlags(each));
 
 const modelFlags = (each: Command): Command =>
-  peftFlag(each)
-    .option("--model <dir>", "the folder of a model: --out of train")
-    .option(
-      "--pretrained <dir>",
-      "the folder of a classifier, tagger or masked model of Hugging Face, in place of --model",
-    );
+  pretrainedFlags(
+    peftFlag(each).option("--model <dir>", "the folder of a model: --out of train"),
+    "the folder of a classifier, tagger or masked model of Hugging Face, in place of --model",
+  );
 
 const useFlags = (use: Command): Command =>
   runFlags(modelFlags(use).option("--half", "store and compute in float16", false), {

@@ -52,6 +52,8 @@ export interface OpenOptions {
   readonly lowerCase?: boolean | undefined;
   /** A folder of PEFT's adapters, which give the model their task. */
   readonly peft?: string | undefined;
+  /** Where the weights lie in a checkpoint of torch. */
+  readonly key?: string | undefined;
 }
 
 /** Writes a model with the files for its use. */
@@ -101,7 +103,7 @@ export async function saveModel(
  */
 export async function openModel(
   directory: string,
-  { lowerCase, peft }: OpenOptions = {},
+  { lowerCase, peft, key }: OpenOptions = {},
 ): Promise<SavedModel> {
   const source = configOf(directory);
   const own = await readJsonFile(source, { mostBytes: longestConfig });
@@ -116,7 +118,7 @@ export async function openModel(
       `has vocab_size ${shape.vocabSize}, and vocab.txt ${vocabulary.length} tokens: they are of two models`,
     );
   const features = await readFeatures(join(directory, featureFile));
-  const state = await readWeights(directory);
+  const state = await readWeights(directory, { key });
   requireEnoughWeights(state, { name: "a BERT", parameters: parametersOf(shape), source });
   const classes = state["classifier.weight"]?.shape[0];
   if (!foreign && purpose && purpose.task !== "mlm" && classes !== purpose.labels.length)
@@ -207,12 +209,17 @@ export function loadBody(
   const { missing, unexpected, misshapen } = fitting(directory, () =>
     loadTorchStateDict(model, kept, { strict: false }),
   );
-  const isOfBody = (name: string): boolean => /^bert\.(embeddings|encoder)\./.test(name);
-  const strange = [...missing, ...unexpected, ...misshapen].filter(isOfBody);
-  if (strange.length > 0)
+  const ofBody = (names: readonly string[]): readonly string[] =>
+    names.filter((name) => /^bert\.(embeddings|encoder)\./.test(name));
+  const strange = describeStateDictKeys({
+    missing: ofBody(missing),
+    unexpected: ofBody(unexpected),
+    misshapen: ofBody(misshapen),
+  });
+  if (strange !== "")
     throw new DataError(
       directory,
-      `has the body of another BERT than its config.json says: ${strange.length} parameters, such as ${strange[0]}, are missing, left over, or of another shape`,
+      `has the body of another BERT than its config.json says: ${strange}`,
     );
   const hadHead = Object.keys(state).length > Object.keys(kept).length;
   return {

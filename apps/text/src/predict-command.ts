@@ -12,7 +12,7 @@ export async function predictCommand(options: PredictCommand): Promise<number> {
   const texts = given.filter((line) => line.trim() !== "");
   if (texts.length === 0)
     throw new UsageError("there is no text: give some behind the flags, or on standard input");
-  const saved = await openTrained(options.model, options.peft);
+  const saved = await openTrained(options.model, options);
   const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
   const said = await predict({ runtime, device, saved, half: options.half }, texts);
   close();

@@ -29,14 +29,14 @@ export function asTask(flags: TrainFlags): TaskFlags {
     throw new UsageError(
       "--task_name and --data_dir belong together: a task of GLUE and its folder",
     );
-  if (bert_model !== undefined && flags.init !== undefined)
-    throw new UsageError("--bert_model is --init: give one of the two");
+  if (bert_model !== undefined && flags.pretrained !== undefined)
+    throw new UsageError("--bert_model is --pretrained: give one of the two");
   if (bert_model !== undefined && !existsSync(bert_model))
     throw new UsageError(
       `--bert_model ${bert_model}: there is no such folder; put config.json, vocab.txt and the weights of a BERT there, or leave it out to train a small one`,
     );
   const shared = {
-    ...(bert_model !== undefined && { ...fineTuning, init: bert_model }),
+    ...(bert_model !== undefined && { ...fineTuning, pretrained: bert_model }),
     ...same,
     ...(max_seq_length !== undefined && { maxLength: max_seq_length }),
     ...(do_lower_case && { lowerCase: true }),

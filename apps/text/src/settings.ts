@@ -11,7 +11,7 @@ export const settingsOf = (options: TaskCommand): Settings => ({
   ...settingsNamed(options, ["encoding", "textColumn", "labelColumn", "header"]),
   ...settingsNamed(options, ["textPairColumn", "labelNames", "multiLabel", "documentContext"]),
   ...settingsNamed(options, ["testData", "tokenColumn", "tagColumn"]),
-  ...settingsNamed(options, ["init", "lowerCase", "lora", "loraAlpha", "loraTargets"]),
+  ...settingsNamed(options, ["pretrained", "key", "lowerCase", "lora", "loraAlpha", "loraTargets"]),
   ...settingsNamed(options, ["precision", "epochs", "maxSteps", "batchSize"]),
   ...settingsNamed(options, ["accumulate", "lr"]),
   warmup_proportion: options.warmup,

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { auditRange, balancedPositives, recipeFor } from "@halfstep/trainer";
+import { balancedPositives, noteRange, recipeFor } from "@halfstep/trainer";
 import { classWeightsOf, openRun, say, UsageError } from "@halfstep/trainer/cli";
 import { classSections } from "@halfstep/trainer/report";
 import type { TrainCommand } from "./commands.js";
@@ -98,7 +98,7 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   const result = await prepared.train({
     ...{ ...options, ...context, isTested, metrics, fresh: body?.fresh },
     ...(job.rank === 0 && {
-      onAdapters: (lora) => writeAdapter(join(out, "adapter"), lora, purpose, options.init),
+      onAdapters: (lora) => writeAdapter(join(out, "adapter"), lora, purpose, options.pretrained),
     }),
   });
   if (!result) return run.finish(undefined, { isShown });
@@ -126,9 +126,9 @@ interface StartingPoint {
 async function startingPoint(options: TaskCommand, data: TaskData): Promise<StartingPoint> {
   const { fold, dropout } = options;
   const init =
-    options.init === undefined
+    options.pretrained === undefined
       ? undefined
-      : await openModel(modelOfFold(options.init, fold), options);
+      : await openModel(modelOfFold(options.pretrained, fold), options);
   const tokenizer = init?.tokenizer ?? (await tokenizerFor(data, options.leastCount));
   const features =
     data.kind === "tags" && options.wordFeatures
@@ -147,7 +147,7 @@ function describeInit(
 ): void {
   const labels = purpose?.labels.length ?? 0;
   const parts = [
-    `going on from ${directory}: ${shape.numHiddenLayers} layers of ${shape.hiddenSize} features`,
+    `weights of ${directory}: ${shape.numHiddenLayers} layers of ${shape.hiddenSize} features`,
     ...(isHeadDropped
       ? [
           `dropped: its head, which is for ${labels > 0 ? `${labels} other labels` : "another task"}`,
@@ -156,7 +156,5 @@ function describeInit(
     ...(fresh.length > 0 ? [`new: ${fresh.join(", ")}`] : []),
   ];
   say(parts.join("; "));
-  const { compute } = recipeFor(precision);
-  if (compute === "float16" || compute === "bfloat16")
-    for (const line of auditRange(state, compute).advice) say(line);
+  noteRange(state, recipeFor(precision), say);
 }

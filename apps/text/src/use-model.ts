@@ -1,7 +1,7 @@
 import type { Runtime } from "@halfstep/tensor";
 import { UsageError } from "@halfstep/trainer/cli";
 import { closeMargin } from "./answers.js";
-import { loadParameters, openModel, type SavedModel } from "./model-folder.js";
+import { loadParameters, type OpenOptions, openModel, type SavedModel } from "./model-folder.js";
 import type { ModelPurpose } from "./model-purpose.js";
 import { type PreparedTask, prepareTask } from "./prepare.js";
 import type { Referee } from "./score.js";
@@ -14,12 +14,15 @@ export interface UsableModel extends SavedModel {
 }
 
 /** @throws UsageError for a model from elsewhere, which has no task yet */
-export async function openTrained(directory: string, peft?: string): Promise<UsableModel> {
-  const saved = await openModel(directory, { peft });
+export async function openTrained(
+  directory: string,
+  options: Pick<OpenOptions, "peft" | "key"> = {},
+): Promise<UsableModel> {
+  const saved = await openModel(directory, options);
   const { purpose } = saved;
   if (!purpose)
     throw new UsageError(
-      `${directory} has a BERT without a task: train --init ${directory} gives it one`,
+      `${directory} has a BERT without a task: train --pretrained ${directory} gives it one`,
     );
   return { ...saved, purpose };
 }

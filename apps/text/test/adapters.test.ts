@@ -52,7 +52,7 @@ describe("adapters", { timeout: 600_000 }, () => {
       "--task sentences --lora 2 --lora-alpha 4 --lora-targets query,value,dense --no-bag --lr 0.02 --epochs 15 --dropout 0 --batch-size 8 --device cpu --json";
     const ended = await runApp("text", [
       ...["train", ...flags.split(" "), "--data", inFolder("own.tsv")],
-      ...["--init", inFolder("base"), "--out", inFolder("out")],
+      ...["--pretrained", inFolder("base"), "--out", inFolder("out")],
     ]);
     expect(ended).toMatchObject({ code: 0 });
     const [run] = JSON.parse(ended.stdout).runs;
@@ -69,7 +69,9 @@ describe("adapters", { timeout: 600_000 }, () => {
     const linesOf = async (saved: UsableModel): Promise<readonly string[]> =>
       (await predict({ runtime, saved, half: false }, texts)).map(({ line }) => line);
     const merged = await linesOf(await openTrained(inFolder("out")));
-    const added = await linesOf(await openTrained(inFolder("base"), inFolder("out/adapter")));
+    const added = await linesOf(
+      await openTrained(inFolder("base"), { peft: inFolder("out/adapter") }),
+    );
     expect(added).toEqual(merged);
     expect(added.slice(0, 2)).toEqual(["good\tfine a", "bad\tpoor b"]);
   });
@@ -80,14 +82,14 @@ describe("adapters", { timeout: 600_000 }, () => {
     await writeSafetensorsFile(inFolder("base/model.safetensors"), state);
     const config = JSON.parse(readFileSync(inFolder("base/config.json"), "utf8"));
     writeFileSync(inFolder("base/config.json"), JSON.stringify({ ...config, hidden_size: 4 }));
-    const saved = await openTrained(inFolder("base"), inFolder("out/adapter"));
+    const saved = await openTrained(inFolder("base"), { peft: inFolder("out/adapter") });
     await expect(predict({ runtime, saved, half: false }, ["a"])).rejects.toThrow(
       /out\/adapter has adapters of another model/,
     );
     const path = inFolder("out/adapter/adapter_config.json");
     const adapter = JSON.parse(readFileSync(path, "utf8"));
     writeFileSync(path, JSON.stringify({ ...adapter, task_type: "CAUSAL_LM" }));
-    await expect(openTrained(inFolder("base"), inFolder("out/adapter"))).rejects.toThrow(
+    await expect(openTrained(inFolder("base"), { peft: inFolder("out/adapter") })).rejects.toThrow(
       /has the task_type CAUSAL_LM: SEQ_CLS and TOKEN_CLS are supported/,
     );
   });
@@ -102,6 +104,6 @@ it("need a model to adapt, with labels", () => {
     }
   };
   expect(refusal("--task spam --lora 8")).toMatch(/--lora adapts a model that is there/);
-  expect(refusal("--task mlm --lora 8 --init x")).toMatch(/not for mlm/);
-  expect(refusal("--task spam --lora 8 --init x --adversarial 1")).toMatch(/--lora freezes/);
+  expect(refusal("--task mlm --lora 8 --pretrained x")).toMatch(/not for mlm/);
+  expect(refusal("--task spam --lora 8 --pretrained x --adversarial 1")).toMatch(/--lora freezes/);
 });

@@ -93,7 +93,7 @@ describe("classes of one's own", { timeout: 600_000 }, () => {
     const three = Array.from({ length: 30 }, (_, i) => `${["a", "b", "c"][i % 3]},"text ${i}"`);
     writeFileSync(inFolder("three.csv"), ["label,text", ...three].join("\r\n"));
     const other = ["--task", "spam", "--data", inFolder("three.csv"), "--max-steps", "1"];
-    const ended = await train("three", ...other, "--init", inFolder("own"));
+    const ended = await train("three", ...other, "--pretrained", inFolder("own"));
     expect(ended).toMatchObject({ code: 0 });
     expect(ended.stderr).toMatch(
       /dropped: its head, which is for 2 other labels; new: .*classifier\.weight/,
@@ -156,10 +156,10 @@ describe("hidden words and tags", { timeout: 600_000 }, () => {
       "the dog [MASK] .",
     ]);
     expect(told.stdout).toMatch(/^the dog \S+ \.\n$/);
-    const init = ["--init", inFolder("mlm")];
+    const init = ["--pretrained", inFolder("mlm")];
     const tags = await train("tags", "--task", "tags", "--data", inFolder("own.txt"), ...init);
     expect(tags.stderr).toMatch(
-      /going on from .*mlm: 1 layers of 8 features; dropped: its head, which is for another task; new: classifier/,
+      /weights of .*mlm: 1 layers of 8 features; dropped: its head, which is for another task; new: classifier/,
     );
     expect(JSON.parse(tags.stdout).runs[0].test).toMatchObject({
       mostFrequentTag: 1,

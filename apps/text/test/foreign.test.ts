@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { BertForSequenceClassification, BertForTokenClassification } from "@halfstep/models";
 import { InferenceSession, Tensor as OrtTensor } from "@halfstep/onnxruntime";
 import { cpuRuntime, noGrad, type Tensor } from "@halfstep/tensor";
@@ -173,4 +174,51 @@ describe("fine-tuned models of transformers", () => {
     const without = await runApp("text", ["evaluate", ...flags]);
     expect([without.code, without.stderr]).toEqual([2, expect.stringContaining("by --data")]);
   });
+});
+
+it("either entry of a checkpoint is used, and trained further, by --key", {
+  timeout: 300_000,
+}, async () => {
+  const bert = fileURLToPath(new URL("./golden/bert", import.meta.url));
+  const rows = [
+    "this film is good\tPOSITIVE",
+    "this film is bad\tNEGATIVE",
+    "a fine film\tPOSITIVE",
+  ];
+  const data = fileOf("films.tsv", `text\tlabel\n${rows.join("\n")}\n`);
+  const run = async (...args: readonly string[]) => {
+    const ended = await runApp("text", [...args, "--device", "cpu", "--json"]);
+    expect(ended, ended.stderr).toMatchObject({ code: 0 });
+    return { ...ended, result: JSON.parse(ended.stdout) };
+  };
+  const judge = ["evaluate", "--data", data];
+  const last = await run(...judge, "--pretrained", bert);
+  const average = await run(...judge, "--pretrained", bert, "--key", "ema.weights");
+  expect(Math.abs(last.result.loss - average.result.loss)).toBeGreaterThan(0.01);
+
+  const labels = fileOf(
+    "three.tsv",
+    `text\tlabel\n${[...rows, ...rows, "a film\tNEUTRAL", "the film\tNEUTRAL"].join("\n")}\n`,
+  );
+  const tuning = ["train", "--task", "sentences", "--pretrained", bert, "--key", "ema.weights"];
+  const steps = ["--epochs", "1", "--batch-size", "2", "--lr", "1e-9", "--dropout", "0"];
+  const train = (file: string, name: string) =>
+    run(
+      ...tuning,
+      ...steps,
+      "--no-bag",
+      "--data",
+      file,
+      "--test-data",
+      file,
+      "--out",
+      join(folder, name),
+    );
+  const tuned = await train(data, "tuned");
+  expect(tuned.stderr).toContain(`weights of ${bert}: 1 layers of 8 features\n`);
+  expect(tuned.result.runs[0].test.loss).toBeCloseTo(average.result.loss, 4);
+  const { stderr } = await train(labels, "other");
+  expect(stderr).toContain(
+    "dropped: its head, which is for 2 other labels; new: classifier.weight, classifier.bias",
+  );
 });

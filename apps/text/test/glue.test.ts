@@ -110,7 +110,7 @@ describe("run_classifier's command", () => {
       ...{ command: "train", task: "sentences", isTraining: true, isEvaluating: true },
       ...{ data: "glue/MRPC/train.tsv", testData: "glue/MRPC/dev.tsv", lowerCase: true },
       ...{ textColumn: "#1 String", textPairColumn: "#2 String", labelColumn: "Quality" },
-      ...{ init: bert, maxLength: 128, batchSize: 32, lr: 2e-5, epochs: 3, bag: false },
+      ...{ pretrained: bert, maxLength: 128, batchSize: 32, lr: 2e-5, epochs: 3, bag: false },
       ...{ out: "/tmp/mrpc_output/", precision: "float32" },
     });
   });
@@ -135,7 +135,7 @@ describe("run_classifier's command", () => {
       ["train --task_name SNLI --data_dir d", `is none of ${glueNames.join(", ")}`],
       ["train --task_name STS-B --data_dir d", "scores pairs by numbers"],
       ["train --task spam --bert_model bert-huge", "there is no such folder"],
-      [`train --task spam --bert_model ${bert} --init x`, "--bert_model is --init"],
+      [`train --task spam --bert_model ${bert} --pretrained x`, "--bert_model is --pretrained"],
     ];
     for (const [line, message] of cases) expect(() => command(line)).toThrow(message);
   });

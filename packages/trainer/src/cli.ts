@@ -29,7 +29,11 @@ export {
   type OpenRuntimeOptions,
   openRuntime,
 } from "./cli/open-runtime.js";
-export { type PretrainedFlags, pretrainedFlags } from "./cli/pretrained-flags.js";
+export {
+  type PretrainedFlags,
+  pretrainedFlags,
+  readPretrained,
+} from "./cli/pretrained-flags.js";
 export { exitCodeOf, exitCodes, type ProgramOptions, program, UsageError } from "./cli/program.js";
 export {
   flagsOf,

@@ -114,6 +114,7 @@ export {
   train,
 } from "./train.js";
 export type { TrainingCheckpoints, TrainingParts } from "./training-state.js";
-export { auditRange, type RangeAudit, type TensorRange } from "./weights/audit-range.js";
+export { auditRange, noteRange, type RangeAudit, type TensorRange } from "./weights/audit-range.js";
+export { loadPretrained, type PretrainedWeights } from "./weights/load-pretrained.js";
 export { loadWeights } from "./weights/load-weights.js";
 export { safetensorsOf, stateDictOf } from "./weights/state-dict.js";

@@ -1,7 +1,7 @@
-import { type Carrier, inProcess } from "@halfstep/distributed";
+import { type Carrier, ExchangeError, inProcess } from "@halfstep/distributed";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { AdamW, type OptimizerStateDict } from "@halfstep/optim";
-import { ampPrimitives, cpuRuntime, flatten } from "@halfstep/tensor";
+import { ampPrimitives, cpuRuntime, flatten, HostOpError } from "@halfstep/tensor";
 import { describe, expect, it } from "vitest";
 import { classifier, lossOf, type Samples, sampleBatches } from "../test/classes.js";
 import type { CheckpointStore } from "./checkpoint/checkpoint.js";
@@ -24,13 +24,40 @@ interface RankOptions extends Pick<JobExchangeOptions, "mode" | "wire" | "powerS
   readonly store?: CheckpointStore;
   /** Tells this rank to stop while it records its second step. */
   readonly tellToStop?: boolean;
+  /** Saves after every so many steps. Default: at the end alone. */
+  readonly saveEvery?: number;
+}
+
+/** A carrier that fails in its n-th gather of parameters, which others may have completed, or in the collective behind it. */
+function failingCarrier(carrier: Carrier, gather: number, at: "the gather" | "behind"): Carrier {
+  let gathers = 0;
+  const call = async (kind: string, label = "", run: () => Promise<void>): Promise<void> => {
+    const fail = (): never => {
+      const setting = { rank: carrier.rank, collective: `${kind} of ${label}` };
+      throw new ExchangeError("carrier", { ...setting, fact: "the link is down" });
+    };
+    if (gathers >= gather) fail();
+    if (label.startsWith("parameters")) gathers++;
+    await run();
+    if (gathers >= gather && at === "the gather") fail();
+  };
+  return {
+    ...{ rank: carrier.rank, size: carrier.size, hosts: carrier.hosts, traffic: carrier.traffic },
+    members: (scope) => carrier.members(scope),
+    allocate: (bytes) => carrier.allocate(bytes),
+    allToAll: (...args) => call("allToAll", args[2]?.label, () => carrier.allToAll(...args)),
+    allGather: (...args) => call("allGather", args[2]?.label, () => carrier.allGather(...args)),
+    max: (...args) => call("max", args[1]?.label, () => carrier.max(...args)),
+    barrier: (...args) => call("barrier", args[0]?.label, () => carrier.barrier(...args)),
+    close: () => carrier.close(),
+  };
 }
 
 /** Trains one rank on its share of each batch; its last loss on all samples, and the hash of its parameters. */
 async function trainRank(
   carrier: Carrier | undefined,
   share: readonly [from: number, to: number],
-  { store, tellToStop, ...options }: RankOptions,
+  { store, tellToStop, saveEvery, ...options }: RankOptions,
 ): Promise<{ readonly loss: number; readonly hash: string; readonly steps: number }> {
   const runtime = cpuRuntime();
   const model = classifier(runtime);
@@ -56,7 +83,12 @@ async function trainRank(
     batches: () =>
       sampleBatches(accumulate * perEpoch, perBatch, 0).map((batch) => rowsOf(batch, ...share)),
     accumulate,
-    ...(store && { checkpoints: { store, resume: "auto", parts: { model, optimizer } } }),
+    ...(store && {
+      checkpoints: {
+        ...{ store, resume: "auto", parts: { model, optimizer } },
+        ...(saveEvery !== undefined && { every: { steps: saveEvery } }),
+      },
+    }),
     samples: ({ labels }) => labels.length,
     reduce: (batches) =>
       reduce?.(optimizer, {
@@ -76,12 +108,23 @@ describe("the ranks of a job", () => {
     [0, 2],
     [2, perBatch],
   ] as const;
-  const together = (options: RankOptions, own: (rank: number) => RankOptions = () => ({})) =>
-    Promise.all(
-      inProcess(2, { hosts: ["a", "b"] }).map((carrier, rank) =>
-        trainRank(carrier, shares[rank] as (typeof shares)[number], { ...options, ...own(rank) }),
-      ),
+  const eachRank = (
+    options: RankOptions,
+    own: (rank: number) => RankOptions = () => ({}),
+    cut: (carrier: Carrier) => Carrier = (carrier) => carrier,
+  ) =>
+    inProcess(2, { hosts: ["a", "b"] }).map((carrier, rank) =>
+      trainRank(cut(carrier), shares[rank] as (typeof shares)[number], {
+        ...{ ...options, ...own(rank) },
+      }),
     );
+  const together = (...args: Parameters<typeof eachRank>) => Promise.all(eachRank(...args));
+  /** Rank 0 saves for all. */
+  const oneStore = () => {
+    const store = memoryCheckpoints();
+    const only = { newest: () => store.newest(), save: async () => {} };
+    return { store, own: (rank: number): RankOptions => ({ store: rank === 0 ? store : only }) };
+  };
 
   it("train as one process on all samples, weighted by their shares", async () => {
     const alone = await trainRank(undefined, [0, perBatch], {});
@@ -121,14 +164,36 @@ describe("the ranks of a job", () => {
     "told to stop, stop after the same step and go on with the same bits, with %s",
     async (_, options) => {
       const [unbroken] = await together(options);
-      // Rank 0 saves for all.
-      const store = memoryCheckpoints();
-      const only = { newest: () => store.newest(), save: async () => {} };
-      const own = (rank: number): RankOptions => ({ store: rank === 0 ? store : only });
+      const { store, own } = oneStore();
       const stopped = await together(options, (rank) => ({ ...own(rank), tellToStop: rank === 1 }));
       // Four steps after the one in whose exchange they agree.
       expect(stopped.map((each) => each.steps)).toEqual([6, 6]);
       expect((await store.newest()).checkpoint?.step).toBe(6);
+      const resumed = await together(options, own);
+      expect(resumed.map(({ hash }) => hash)).toEqual([unbroken?.hash, unbroken?.hash]);
+    },
+  );
+
+  it.each([
+    ["no rank gets", 5, "the gather"],
+    // The rank that has them comes to a checkpoint, which needs the other.
+    ["one rank alone gets", 6, "behind"],
+  ] as const)(
+    "end where %s the updated parameters, and go on from their checkpoint with the same bits",
+    async (_, gather, at) => {
+      const options = { mode: "zero1", wire: "float16" } as const;
+      const [unbroken] = await together(options);
+      const { store, own } = oneStore();
+      const cut = (carrier: Carrier): Carrier =>
+        failingCarrier(carrier, gather, carrier.rank === 0 ? at : "the gather");
+      const ends = await Promise.allSettled(eachRank({ ...options, saveEvery: 2 }, own, cut));
+      const errors = ends.map((end) => (end.status === "rejected" ? end.reason : undefined));
+      expect(errors[1]).toBeInstanceOf(HostOpError);
+      expect(errors[1].cause).toBeInstanceOf(ExchangeError);
+      expect(errors[1].message).toContain("rank 1: allGather of parameters of group 0");
+      expect(errors[1].message).toContain("has changed parameters");
+      expect(errors[0].message).toMatch(/rank 0: allGather of (parameters|the optimizer's state)/);
+      expect((await store.newest()).checkpoint?.step).toBe(4);
       const resumed = await together(options, own);
       expect(resumed.map(({ hash }) => hash)).toEqual([unbroken?.hash, unbroken?.hash]);
     },

@@ -1,8 +1,10 @@
 import { join } from "node:path";
+import { loadPretrained, recipeFor } from "@halfstep/trainer";
 import {
   classWeightsOf,
   noteUnusedScale,
   openRun,
+  readPretrained,
   type Settings,
   say,
   settingsOf,
@@ -13,6 +15,7 @@ import { coloursOf, samplesPicture } from "../colours.js";
 import { ignored } from "../masks.js";
 import type { TrainCommand } from "../options.js";
 import { writePng } from "../pictures.js";
+import { head, startingPoint } from "../pretrained.js";
 import { crop, describeClasses, pixelsOf, type Scene, type SceneSet } from "../scene.js";
 import { readScenes } from "../scenes.js";
 import { PictureSegmenter } from "../segment.js";
@@ -29,7 +32,16 @@ export async function train(options: TrainCommand): Promise<number> {
     counts: pixelsOf(scenes.train, scenes.classes.length),
   });
   noteUnusedScale([options.precision], options, say);
-  using run = await openRun({ ...options, task: "segmentation", settings: settings(options) });
+  const given = await readPretrained(options);
+  const start = given && startingPoint(given, scenes.channels);
+  const { width = 8, bilinear = false } = start ?? options;
+  const network = { width, bilinear, encoding: start?.encoding };
+  const recipe = recipeFor(options.precision);
+  using run = await openRun({
+    ...options,
+    task: "segmentation",
+    settings: settings({ ...options, ...network }),
+  });
   say(
     `${scenes.name}: ${scenes.train.length} scenes and ${scenes.heldOut.length} held out · ${scenes.classes.length} classes · ${run.described.adapter} · writing to ${options.out}`,
   );
@@ -40,7 +52,10 @@ export async function train(options: TrainCommand): Promise<number> {
     steps: stepsOf({ ...options, scenes }),
     batchSize: options.batchSize,
   });
-  const trained = await trainUNet({ ...options, ...context, classWeights, scenes });
+  const trained = await trainUNet({
+    ...{ ...options, ...context, ...network, classWeights, scenes },
+    prepare: (model) => start && loadPretrained(model, { ...start, head, recipe, onNote: say }),
+  });
   if (!trained) return run.finish(undefined);
   const picture = await samplesPicture(
     new PictureSegmenter({ ...context, segmenter: trained.segmenter }),
@@ -94,6 +109,8 @@ function settings(options: TrainCommand): Settings {
     "ignoreLabel",
     "split",
     "precision",
+    "pretrained",
+    "key",
     "width",
     "bilinear",
     "tile",

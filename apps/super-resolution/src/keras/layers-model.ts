@@ -123,6 +123,17 @@ function parsed(text: string, path: string): unknown {
   }
 }
 
+/** Weights and biases of all layers. */
+export function parameterCount(topology: Topology): number {
+  const channels = channelsOf(topology);
+  return topology.layers.reduce((sum, layer) => {
+    if (layer.type !== "conv2d") return sum;
+    const [height, width] = layer.kernelSize;
+    const inputs = channels.get(layer.inputs[0] as string) as number;
+    return sum + layer.filters * (height * width * inputs + (layer.bias ? 1 : 0));
+  }, 0);
+}
+
 /** The channels of each layer's output. */
 function channelsOf({ layers }: Topology): ReadonlyMap<string, number> {
   const channels = new Map<string, number>();

@@ -26,6 +26,8 @@ export interface Topology {
   readonly layers: readonly LayerSpec[];
   readonly input: string;
   readonly output: string;
+  /** The JSON that it was read from, without weights. */
+  readonly json: unknown;
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -40,7 +42,7 @@ type Json = Readonly<Record<string, unknown>>;
  */
 export function readTopology(model: unknown, source: string): Topology {
   const refuse = (problem: string): never => {
-    throw new DataError(source, problem);
+    throw new DataError(source, inOneLine(problem));
   };
   const config = at(model, "modelTopology", "model_config", "config");
   if (config === undefined || !Array.isArray(config.layers))
@@ -60,7 +62,17 @@ export function readTopology(model: unknown, source: string): Topology {
       ? (name as string)
       : refuse(`needs ${key} with one layer, as in [["${layers.at(-1)?.name}", 0, 0]]`);
   };
-  return { layers, input: only("input_layers"), output: only("output_layers") };
+  const json = { modelTopology: { model_config: { config } } };
+  return { layers, input: only("input_layers"), output: only("output_layers"), json };
+}
+
+/** The most of a problem that quotes a file. */
+const longestProblem = 400;
+
+/** A problem that quotes a file, whose names may be long and have several lines. */
+function inOneLine(problem: string): string {
+  const line = problem.replace(/\s+/g, " ");
+  return line.length > longestProblem ? `${line.slice(0, longestProblem)}…` : line;
 }
 
 function readLayer(layer: unknown, refuse: (problem: string) => never): LayerSpec {

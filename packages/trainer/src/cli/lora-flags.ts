@@ -13,7 +13,7 @@ export interface LoraLayers {
 /** Adds the flags of training low-rank adapters (`AdapterSettings`) to a command. */
 export const loraFlags = (each: Command, { layers, targets }: LoraLayers): Command =>
   each
-    .option("--lora <rank>", "train low-rank adapters of --init alone", wholeNumber(1))
+    .option("--lora <rank>", "train low-rank adapters of --pretrained alone", wholeNumber(1))
     .option("--lora-alpha <x>", "their scale times the rank (default: the rank)", positiveNumber)
     .option(
       "--lora-targets <names>",
@@ -25,10 +25,10 @@ export const loraFlags = (each: Command, { layers, targets }: LoraLayers): Comma
 /** Refuses adapters without the model that they adapt. @throws UsageError */
 export function requireLoraBase({
   lora,
-  init,
-}: Pick<AdapterSettings, "lora"> & { readonly init?: string | undefined }): void {
-  if (lora !== undefined && init === undefined)
-    throw new UsageError("--lora adapts a model that is there: name its folder by --init");
+  pretrained,
+}: Pick<AdapterSettings, "lora"> & { readonly pretrained?: string | undefined }): void {
+  if (lora !== undefined && pretrained === undefined)
+    throw new UsageError("--lora adapts a model that is there: name its folder by --pretrained");
 }
 
 /** Adds the flag of using adapters of PEFT's, which were trained elsewhere or written by this program. */

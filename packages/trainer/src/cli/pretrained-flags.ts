@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import type { PretrainedWeights } from "../weights/load-pretrained.js";
+import { readWeights } from "../weights/read-weights.js";
 
 /** The flags of weights of others. */
 export interface PretrainedFlags {
@@ -19,3 +21,14 @@ export const pretrainedFlags = (each: Command, description: string): Command =>
       "--key <keys>",
       "where the weights lie in a checkpoint of torch, such as ema.state_dict (default: under the usual names)",
     );
+
+/**
+ * Reads the weights that the flags name, for `loadPretrained`; undefined where they name none.
+ * @throws as `readWeights`
+ */
+export async function readPretrained({
+  pretrained: source,
+  key,
+}: PretrainedFlags): Promise<Pick<PretrainedWeights, "weights" | "source"> | undefined> {
+  return source === undefined ? undefined : { source, weights: await readWeights(source, { key }) };
+}

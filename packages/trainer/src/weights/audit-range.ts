@@ -1,3 +1,4 @@
+import type { Recipe } from "@halfstep/autocast";
 import { bfloat16, compare, exponentHistogram, type FloatFormat, float16 } from "@halfstep/formats";
 import type { StateDict } from "@halfstep/nn";
 
@@ -66,6 +67,20 @@ export function auditRange(state: StateDict, format: "float16" | "bfloat16"): Ra
     isSafe: problems.every(({ nonFinite, overflow }) => nonFinite + overflow === 0),
     advice: problems.map((problem) => adviceOn(problem, formats[format])),
   };
+}
+
+/**
+ * Notes the advice of {@link auditRange} on weights that a recipe stores, or computes with, in 16 bits.
+ * @param onNote called with lines for people; never where the recipe is float32 alone
+ */
+export function noteRange(
+  state: StateDict,
+  { params, compute }: Pick<Recipe, "params" | "compute">,
+  onNote: (line: string) => void,
+): void {
+  const half = [params, compute].find((dtype) => dtype !== "float32");
+  if (half === "float16" || half === "bfloat16")
+    for (const line of auditRange(state, half).advice) onNote(line);
 }
 
 function rangeOf(data: Float32Array | Float64Array, format: FloatFormat) {
