@@ -4,11 +4,17 @@ import { examine, examined, type TensorExam } from "./examine.js";
 import { exampleFile } from "./example-file.js";
 import { verdictOf } from "./verdict.js";
 
+async function examsOf(content: ArrayBuffer | string, name = "file"): Promise<TensorExam[]> {
+  const exams: TensorExam[] = [];
+  for await (const exam of examine(new Blob([content]), name)) exams.push(exam);
+  return exams;
+}
+
 const verdicts = ({ losses = [] }: TensorExam): string[] =>
   losses.map((loss) => verdictOf(loss).text);
 
-test("the example has a tensor for each kind of loss", () => {
-  const exams = [...examine(exampleFile(), "example")];
+test("the example has a tensor for each kind of loss", async () => {
+  const exams = await examsOf(exampleFile());
   expect(examined.map(({ name }) => name)).toEqual([
     "float16",
     "bfloat16",
@@ -53,16 +59,20 @@ test("the example has a tensor for each kind of loss", () => {
   `);
 });
 
-test("halves are decoded, integers are left alone, and other files are refused", () => {
+test("halves are decoded, integers are left alone, and other files are refused", async () => {
   const file = writeSafetensors({
     half: { dtype: "F16", shape: [2], data: Uint16Array.of(0x3c00, 0x7bff) },
     whole: { dtype: "I32", shape: [1], data: Int32Array.of(3) },
   });
-  const [half, whole] = [...examine(file.buffer, "file")].toSorted((a, b) =>
-    a.name < b.name ? -1 : 1,
-  );
+  const [half, whole] = (await examsOf(file.buffer)).toSorted((a, b) => (a.name < b.name ? -1 : 1));
   expect(half).toMatchObject({ dtype: "float16", largest: 65504 });
   expect(verdicts(half as TensorExam)[0]).toBe("exact");
   expect(whole).not.toHaveProperty("losses");
-  expect(() => [...examine(new ArrayBuffer(4), "short.safetensors")]).toThrow("short.safetensors");
+  await expect(examsOf(new ArrayBuffer(4), "short.safetensors")).rejects.toThrow(
+    "short.safetensors: 4 bytes are too few",
+  );
+  await expect(examsOf("version https://git-lfs.github.com/spec/v1", "a")).rejects.toThrow(
+    "Git LFS pointer",
+  );
+  await expect(examsOf("PK\u0003\u0004", "a.pt")).rejects.toThrow("npx halfstep-convert a.pt");
 });

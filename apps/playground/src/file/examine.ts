@@ -10,7 +10,8 @@ import {
   float16,
   formatOf,
 } from "@halfstep/formats";
-import { dtypeNames, readSafetensors, type SafetensorsTensor } from "@halfstep/safetensors";
+import { dtypeNames, openSafetensorsBlob, type SafetensorsTensor } from "@halfstep/safetensors";
+import { fileKindOf, kindPrefixBytes, wrongKind } from "@halfstep/torch-files/file-kind";
 
 /** Formats that a file is compared with. */
 export const examined: readonly FloatFormat[] = [float16, bfloat16, float8e4m3fn, float8e5m2];
@@ -31,22 +32,35 @@ export interface TensorExam {
 const coded = new Set(["F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"]);
 
 /**
- * The tensors of a safetensors file, one after another, in the order of the file.
- * @throws SafetensorsError where the file is malformed
+ * The tensors of a safetensors file, one after another, in the order of the file. One is in memory at a time.
+ * @throws SafetensorsError where the file is malformed, and another error where it is of another kind
  */
-export function* examine(bytes: ArrayBuffer, source: string): Generator<TensorExam> {
-  const { tensors } = readSafetensors(bytes, { source });
-  for (const [name, tensor] of Object.entries(tensors)) {
-    const numbers = numbersOf(tensor);
+export async function* examine(file: Blob, source: string): AsyncGenerator<TensorExam> {
+  await requireSafetensors(file, source);
+  const opened = await openSafetensorsBlob(file, { source });
+  for (const [name, { dtype, shape, byteLength }] of Object.entries(opened.tensors)) {
+    const numbers = numbersOf(await opened.read(name));
     yield {
       name,
-      dtype: dtypeNames[tensor.dtype],
-      shape: tensor.shape,
-      bytes: tensor.data.byteLength,
+      dtype: dtypeNames[dtype],
+      shape,
+      bytes: byteLength,
       largest: numbers === undefined ? 0 : largestOf(numbers),
       ...(numbers && { losses: examined.map((format) => compare(numbers, format)) }),
     };
   }
+}
+
+/** Refuses files of other kinds. What is unknown may be a damaged file, of which the reader says more. */
+async function requireSafetensors(file: Blob, source: string): Promise<void> {
+  const prefix = new Uint8Array(await file.slice(0, kindPrefixBytes).arrayBuffer());
+  const kind = fileKindOf(prefix, file.size);
+  if (kind === "safetensors" || kind === "unknown") return;
+  if (kind === "zip" || kind === "pickle")
+    throw new TypeError(
+      `${source} is a torch checkpoint: npx halfstep-convert ${source} writes its tensors as safetensors`,
+    );
+  throw wrongKind(kind, source);
 }
 
 function numbersOf({ dtype, data }: SafetensorsTensor): Float32Array | Float64Array | undefined {

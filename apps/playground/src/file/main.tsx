@@ -1,12 +1,9 @@
 import { render, type VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { numberText } from "../formats/number-text.js";
 import { Shell } from "../site/shell.js";
 import type { TensorExam } from "./examine.js";
+import { Exams, formatNames } from "./exams.js";
 import type { FileToExamine, Finding } from "./protocol.js";
-import { verdictOf } from "./verdict.js";
-
-const formatNames = ["float16", "bfloat16", "float8e4m3fn", "float8e5m2"] as const;
 
 interface Report {
   readonly exams: readonly TensorExam[];
@@ -96,10 +93,12 @@ function afterFinding(report: Report, finding: Finding): Report {
   }
 }
 
+const counted = (count: number): string => `${count} ${count === 1 ? "tensor" : "tensors"}`;
+
 function statusOf(report: Report | undefined): string {
   if (report === undefined || report.failure !== undefined) return "";
   const { exams, name } = report;
-  if (name === undefined) return `${exams.length} tensors so far`;
+  if (name === undefined) return `${counted(exams.length)} so far`;
   const broken = formatNames.filter((_, i) =>
     exams.some(({ losses }) => (losses?.[i]?.overflow ?? 0) > 0),
   );
@@ -107,59 +106,7 @@ function statusOf(report: Report | undefined): string {
     broken.length === 0
       ? "Nothing overflows in any of the four."
       : `Overflows in ${broken.join(", ")}.`;
-  return `${name}: ${exams.length} tensors. ${verdict}`;
-}
-
-function Exams({ exams }: { exams: readonly TensorExam[] }): VNode {
-  return (
-    <section class="toy" aria-labelledby="exams">
-      <h2 id="exams">Tensor by tensor</h2>
-      <p>
-        Overflow is the worst: one infinite weight spoils every result. Numbers that become 0 are
-        gone. The rest is off by the mean relative error after ±. A scale for each tensor, as float8
-        training has it, moves numbers back into range.
-      </p>
-
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table is scrolled by keyboard */}
-      <section class="scroll" tabIndex={0} aria-label="Losses by tensor">
-        <table class="exams">
-          <thead>
-            <tr>
-              <th scope="col">tensor</th>
-              <th scope="col">stored as</th>
-              <th scope="col">largest</th>
-              {formatNames.map((name) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {exams.map(({ name, dtype, shape, largest, losses }) => (
-              <tr key={name}>
-                <th scope="row">
-                  {name} <small>{shape.length === 0 ? "scalar" : shape.join(" × ")}</small>
-                </th>
-                <td>{dtype}</td>
-                <td class="figure">{losses ? numberText(largest, 3) : "—"}</td>
-                {formatNames.map((format, i) => {
-                  const loss = losses?.[i];
-                  if (loss === undefined) return <td key={format}>—</td>;
-                  const { grade, text } = verdictOf(loss);
-                  return (
-                    <td key={format} class={`verdict ${grade}`}>
-                      {text}
-                    </td>
-                  );
-                })}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
-    </section>
-  );
+  return `${name}: ${counted(exams.length)}. ${verdict}`;
 }
 
 render(<FilePage />, document.getElementById("page") as HTMLElement);

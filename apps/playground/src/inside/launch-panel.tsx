@@ -79,7 +79,7 @@ export function LaunchPanel({
         <table>
           <thead>
             <tr>
-              {["", "value", "shape", "stored as", "bytes", "from"].map((head) => (
+              {["", "value", "from", "shape", "stored as", "bytes"].map((head) => (
                 <th key={head} scope="col">
                   {head || <span class="unseen">way</span>}
                 </th>
@@ -156,9 +156,6 @@ function Operand({ operand, launches, onSelect }: OperandProps): VNode {
     <tr>
       <td>{ways[access]}</td>
       <th scope="row">{name}</th>
-      <td>{shape.length === 0 ? "a number" : shape.join(" × ")}</td>
-      <td>{storageText(operand)}</td>
-      <td>{bytesText(bytes)}</td>
       <td>
         {source && (
           <button type="button" class="link" onClick={() => onSelect(writer as number)}>
@@ -166,6 +163,9 @@ function Operand({ operand, launches, onSelect }: OperandProps): VNode {
           </button>
         )}
       </td>
+      <td>{shape.length === 0 ? "a number" : shape.join(" × ")}</td>
+      <td>{storageText(operand)}</td>
+      <td>{bytesText(bytes)}</td>
     </tr>
   );
 }

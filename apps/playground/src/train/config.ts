@@ -114,7 +114,7 @@ export const presets: readonly Preset[] = [
   },
   {
     id: "origin",
-    label: "Who was infinite first?",
+    label: "What was infinite first?",
     config: {
       ...usual,
       task: "moons",

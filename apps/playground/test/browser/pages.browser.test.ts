@@ -1,3 +1,4 @@
+import { writeSafetensors } from "@halfstep/safetensors";
 import { afterAll, describe, expect, test } from "vitest";
 import {
   type Look,
@@ -73,6 +74,41 @@ test("arrow keys open launches, and a slider plans the step; the address holds b
     await page.waitForFunction(
       () => !document.querySelector(".wgsl")?.textContent?.includes("enable f16;"),
     );
+  }));
+
+test("a file of 20,000 tensors is shown in parts", () =>
+  onPage("file.html", "light", async (page) => {
+    const tensors = Object.fromEntries(
+      Array.from({ length: 20_000 }, (_, i) => {
+        const data = Float32Array.of(i === 19_999 ? 1e6 : 1);
+        return [`layers.${i}.scale`, { dtype: "F32", shape: [1], data } as const];
+      }),
+    );
+    const buffer = Buffer.from(writeSafetensors(tensors));
+    const mimeType = "application/octet-stream";
+    await page.setInputFiles("input[type=file]", { name: "many.safetensors", mimeType, buffer });
+    await page.waitForSelector("text=many.safetensors: 20000 tensors.");
+    const rows = (): Promise<number> => page.locator(".exams tbody tr").count();
+    expect(await rows()).toBe(200);
+    await pressed(page, "Show 200 more of 19800");
+    expect(await rows()).toBe(400);
+    await page.getByLabel("only tensors that overflow or become 0").check();
+    expect(await page.locator(".exams tbody tr").allInnerTexts()).toEqual([
+      expect.stringMatching(/^layers\.19999\.scale 1\t.*100 % overflow/),
+    ]);
+    expect(await obstaclesOf(page)).toEqual([]);
+  }));
+
+test("files of other kinds are named as such", () =>
+  onPage("file.html", "light", async (page) => {
+    const choose = (name: string, text: string): Promise<void> =>
+      page.setInputFiles("input[type=file]", {
+        ...{ name, mimeType: "application/octet-stream", buffer: Buffer.from(text) },
+      });
+    await choose("model.safetensors", "version https://git-lfs.github.com/spec/v1\n");
+    await page.waitForSelector("text=is a Git LFS pointer");
+    await choose("model.pt", "PK\u0003\u0004");
+    await page.waitForSelector("text=npx halfstep-convert model.pt");
   }));
 
 test("bits flip by keyboard, and the address holds them", () =>
