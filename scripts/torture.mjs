@@ -1,7 +1,7 @@
 // `npm run torture [-- KILLS]`: ends training by SIGKILL at random moments, 200 times, and checks the files that
 // remain. Every checkpoint must be readable, and every resumed run must write the same bytes as an uninterrupted one.
 // `npm run torture -- KILLS writers` does the same to commands that convert, predict and export. Each file is the old one or the new one.
-// `npm run torture -- full-disk` runs the same commands on a full disk.
+// `npm run torture -- full-disk [RUNS]` runs each of these commands on a full disk, and on disks that become full while it writes.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,12 +11,17 @@ import { fillDisk } from "./torture/fill-disk.mjs";
 import { killWriters } from "./torture/kill-writers.mjs";
 
 if (process.argv[2] === "full-disk") {
+  const rounds = Number(process.argv[3] ?? 5);
+  if (!Number.isSafeInteger(rounds) || rounds < 1) {
+    console.error("Give the runs of each command: npm run torture -- full-disk 5");
+    process.exit(2);
+  }
   const directory = mkdtempSync(join(tmpdir(), "halfstep-torture-"));
-  const { commands, problems } = await fillDisk(directory);
+  const { runs, full, problems } = await fillDisk({ directory, rounds, random: Math.random });
   rmSync(directory, { recursive: true });
   for (const problem of problems) console.log(problem);
   console.log(
-    `${commands - problems.length} of ${commands} commands left the old file on a full disk, and said so in a line`,
+    `${runs} runs, ${full} of them without room: ${problems.length} left neither the old file and a line that says so, nor the new one`,
   );
   process.exit(problems.length === 0 ? 0 : 1);
 }

@@ -1,13 +1,18 @@
 // The hostile files that tests make, by class, and the readers that must refuse them. Bundled by scripts/hostile.mjs.
 import { openParquet } from "../../apps/text/src/parquet/read-parquet.ts";
 import { parquetCorpus } from "../../apps/text/test/parquet-corpus.ts";
+import { openOnnx } from "../../packages/onnx/src/node.ts";
+import { refused as onnx } from "../../packages/onnx/test/corpus.ts";
 import { readSafetensors } from "../../packages/safetensors/src/index.ts";
 import { corpus as safetensors } from "../../packages/safetensors/test/corpus.ts";
+import { cpuRuntime } from "../../packages/tensor/src/index.ts";
 import { readTorch } from "../../packages/torch-files/src/index.ts";
 import { corpus as torch } from "../../packages/torch-files/test/corpus.ts";
+import { checkpoints } from "./checkpoints.mjs";
 import { dataFiles } from "./data-files.mjs";
 import { modelFolders } from "./model-folders.mjs";
 
+const runtime = cpuRuntime();
 const hostile = (corpus) => corpus.filter(({ problem }) => problem !== undefined);
 
 /**
@@ -30,8 +35,13 @@ export const corpora = {
   ...Object.fromEntries(
     Object.entries(dataFiles).map(([kind, [file, files, read]]) => [kind, { file, files, read }]),
   ),
+  "ONNX, with files beside it": {
+    file: "model.onnx",
+    files: Object.entries(onnx).map(([name, [, bytes]]) => ({ name, bytes })),
+    read: (path) => openOnnx(runtime, path),
+  },
   ...Object.fromEntries(
-    Object.entries(modelFolders).map(([kind, [file, files, make, read]]) => [
+    Object.entries({ ...modelFolders, ...checkpoints }).map(([kind, [file, files, make, read]]) => [
       kind,
       { file, files, make, read },
     ]),
