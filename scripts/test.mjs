@@ -5,14 +5,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { gpuEnvironment } from "./bootstrap/adapter.mjs";
-import { calibrate, childSeconds, cpuLine } from "./test/cpu.mjs";
+import { childSeconds, cpuLine } from "./test/cpu.mjs";
 import { sumReports, totalLine } from "./test/total.mjs";
 
 // A workspace computes on one thread for much of its time: shader compilers, references on the CPU. A third would only
 // take memory.
 const workspacesAtOnce = Math.min(2, availableParallelism());
 
-const calibrations = [calibrate()];
 const reports = mkdtempSync(join(tmpdir(), "halfstep-tests-"));
 const turbo = spawnSync(
   "npx",
@@ -48,7 +47,7 @@ if (total.passed === 0 && total.failed === 0) {
   console.log("No tests ran.");
   total.failed = 1;
 }
-const cost = cpuLine(childSeconds(), [...calibrations, calibrate()]);
+const cost = cpuLine(childSeconds());
 if (cost !== undefined) console.log(cost);
 console.log(totalLine(total));
 process.exitCode = total.failed === 0 ? 0 : 1;
