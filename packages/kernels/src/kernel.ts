@@ -17,6 +17,7 @@ import {
   scalarDeclarations,
   storageDeclarations,
 } from "./wgsl/storage.js";
+import { usedDeclarations } from "./wgsl/used-functions.js";
 import type { Epilogue, WovenDefinition } from "./woven-definition.js";
 import { refuseWovenNames, wovenName } from "./woven-names.js";
 
@@ -63,14 +64,16 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
       const { directives, body } = definition.subgroups?.(context)
         ? withSubgroups(own, context)
         : own;
-      const code =
-        (usesFloat16(context, formats) ? "enable f16;\n" : "") +
-        directives +
+      const declarations =
         conversionFunctions(formats, context) +
         storageDeclarations(moved, context, decoding, woven ?? {}, finished !== undefined) +
         (observed ? observerDeclarations(observed, moved, context) : "") +
         scalarDeclarations(scalars, bindings.length) +
-        (finished ? finishedFunction(finished) : "") +
+        (finished ? finishedFunction(finished) : "");
+      const code =
+        (usesFloat16(context, formats) ? "enable f16;\n" : "") +
+        directives +
+        usedDeclarations(declarations, body) +
         body;
       return {
         code,
