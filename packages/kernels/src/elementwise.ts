@@ -109,26 +109,44 @@ export function elementwise<B>(
       `${expression.name} takes ${expression.arity} operands, not ${inputs.length}`,
     );
   const scalars: Record<string, number> = { count: out.length, one: 1 };
+  const bindings: Binding<B>[] = [];
   let place = singleKernels(expression);
   for (let i = 0; i < inputs.length; i++) {
     const input = inputs[i] as ShapedBinding<B>;
     const { kind, sizes, strides } = indexingOf(input.shape, out.shape);
-    for (let d = 0; d < sizes.length; d++) scalars[`x${i}_size${d}`] = sizes[d] as number;
-    for (let d = 0; d < strides.length; d++) scalars[`x${i}_stride${d}`] = strides[d] as number;
+    for (let d = 0; d < sizes.length; d++) scalars[sizeName(i, d)] = sizes[d] as number;
+    for (let d = 0; d < strides.length; d++) scalars[strideName(i, d)] = strides[d] as number;
     place = placeAfter(place, kind, domainOf(input.dtype));
+    bindings.push(bindingOf(input));
   }
+  bindings.push(bindingOf(out));
   const { kernel, form } = kernelAt(place);
   if (domainOf(out.dtype) !== form.result)
     throw new TypeError(
       `${expression.name} gives ${form.result} of these operands, and its output is ${out.dtype}`,
     );
   const values = form.scalarsOf?.(constants) ?? constants;
-  for (let j = 0; j < values.length; j++) scalars[`c0_${j}`] = values[j] as number;
+  for (let j = 0; j < values.length; j++) scalars[constantName(0, j)] = values[j] as number;
   if (source)
     for (const [name, word] of Object.entries(sourceWords(source)))
       scalars[stepPrefix(0) + name] = word;
-  return { kernel, bindings: [...inputs, out].map(bindingOf), scalars };
+  return { kernel, bindings, scalars };
 }
+
+/** Names with two numbers, each made once: engines look up a text that was just joined several times as slowly. */
+function numberedNames(join: (i: number, j: number) => string): (i: number, j: number) => string {
+  const names: string[][] = [];
+  return (i, j) => {
+    names[i] ??= [];
+    const row = names[i];
+    row[j] ??= join(i, j);
+    return row[j];
+  };
+}
+
+const sizeName = numberedNames((input, d) => `x${input}_size${d}`);
+const strideName = numberedNames((input, d) => `x${input}_stride${d}`);
+const constantName = numberedNames((step, j) => `c${step}_${j}`);
 
 const bindingOf = <B>({ buffer, offset, length, dtype, rounding }: Binding<B>): Binding<B> =>
   rounding ? { buffer, offset, length, dtype, rounding } : { buffer, offset, length, dtype };

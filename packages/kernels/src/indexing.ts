@@ -20,7 +20,20 @@ export interface OperandIndexing {
 
 /** The indexing of an operand that is broadcast to a result, as in NumPy. Throws where the shapes do not broadcast. */
 export function indexingOf(operand: readonly number[], result: readonly number[]): OperandIndexing {
-  return isSame(operand, result) ? same : broadcastIndexing(operand, result);
+  if (isSame(operand, result)) return same;
+  return isRow(operand, result)
+    ? { kind: "row", sizes: operand, strides: noStrides }
+    : broadcastIndexing(operand, result);
+}
+
+const noStrides: readonly number[] = [];
+
+/** Whether an operand is one row that several rows of the result repeat: the commonest case, told without arrays. */
+function isRow(operand: readonly number[], result: readonly number[]): boolean {
+  const size = operand[0] as number;
+  if (operand.length !== 1 || size < 2 || result.at(-1) !== size) return false;
+  for (let d = 0; d < result.length - 1; d++) if (result[d] !== 1) return true;
+  return false;
 }
 
 const same: OperandIndexing = { kind: "same", sizes: [], strides: [] };

@@ -1,5 +1,6 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { isFloat8 } from "@halfstep/formats/dtypes";
+import { BySizes } from "./by-sizes.js";
 import { defineWovenKernel } from "./kernel.js";
 import { type BlockSize, blockSize } from "./matmul/block-size.js";
 import { byEngine } from "./matmul/by-engine.js";
@@ -7,7 +8,7 @@ import { type MatmulLayout, matmulContraction, matmulFactors } from "./matmul/co
 import { groupOf } from "./matmul/copies.js";
 import { rowSumsLength } from "./matmul/row-sums.js";
 import { type ProductPlan, planProduct } from "./matmul/shape.js";
-import { launchProduct, type ProductResults } from "./matmul/split-k.js";
+import { launchProduct } from "./matmul/split-k.js";
 import { reduce } from "./reductions/reduce.js";
 
 /** Operands of a matrix product. */
@@ -58,11 +59,61 @@ export function matmul<B>(
     if (n === 0 && m > 0)
       reduce(target, { input: a, out: rowSums }, { op: "sum", outer: 1, size: k, inner: m });
   }
-  const shapePlan = planProduct(m, n, k, batch, {
-    stride: transA ? 0 : k,
+  const product: Product = {
+    m,
+    n,
+    k,
+    batch,
+    transA,
+    transB,
+    repeatsA: batch > 1 && a.length !== batch * m * k,
+    repeatsB: batch > 1 && b.length !== batch * k * n,
+    hasRowSums: rowSums !== undefined,
+    isFloat8: isFloat8(out.dtype),
     hardwareClass: target.hardwareClass,
-  });
-  const plan = isFloat8(out.dtype) ? inQuads(shapePlan, n) : shapePlan;
+  };
+  const { plan, kernel, scalars } = decisions.get(product);
+  launchProduct(target, plan, { out, rowSums }, product, (to) => ({
+    kernel,
+    bindings: to.rowSums ? [a, b, to.rowSums, to.out] : [a, b, to.out],
+    scalars,
+  }));
+}
+
+/** All that a product's launches depend on besides their memory. */
+interface Product extends Required<MatmulAttributes> {
+  /** Whether the batch has one left factor for all its entries. */
+  readonly repeatsA: boolean;
+  readonly repeatsB: boolean;
+  readonly hasRowSums: boolean;
+  readonly isFloat8: boolean;
+  readonly hardwareClass: string | undefined;
+}
+
+interface Decision {
+  readonly plan: ProductPlan;
+  readonly kernel: Kernel;
+  readonly scalars: Readonly<Record<string, number>>;
+}
+
+/** The decisions of products, made once each. */
+const decisions = new BySizes<Product, Decision>(
+  decide,
+  (a, b) =>
+    a.batch === b.batch &&
+    a.transA === b.transA &&
+    a.transB === b.transB &&
+    a.repeatsA === b.repeatsA &&
+    a.repeatsB === b.repeatsB &&
+    a.hasRowSums === b.hasRowSums &&
+    a.isFloat8 === b.isFloat8 &&
+    a.hardwareClass === b.hardwareClass,
+);
+
+function decide(product: Product): Decision {
+  const { m, n, k, batch, transA, transB, hasRowSums, hardwareClass } = product;
+  const shapePlan = planProduct(m, n, k, batch, { stride: transA ? 0 : k, hardwareClass });
+  const plan = product.isFloat8 ? inQuads(shapePlan, n) : shapePlan;
   const size = blockSize(m, n, k, batch * plan.splits);
   const layout = {
     transA,
@@ -72,9 +123,8 @@ export function matmul<B>(
     isAlignedK: k % 4 === 0,
     groupA: size ? groupOf(transA ? m : k) : (1 as const),
     groupB: size ? groupOf(transB ? k : n) : (1 as const),
-    hasRowSums: rowSums !== undefined,
+    hasRowSums,
   };
-  const kernel = matmulKernel(plan, layout, size);
   const scalars = {
     m,
     n,
@@ -82,17 +132,12 @@ export function matmul<B>(
     columns: plan.columns,
     splits: plan.splits,
     slices: batch * plan.splits,
-    a_batch: batch > 1 && a.length === batch * m * k ? m * k : 0,
-    b_batch: batch > 1 && b.length === batch * k * n ? k * n : 0,
+    a_batch: batch > 1 && !product.repeatsA ? m * k : 0,
+    b_batch: batch > 1 && !product.repeatsB ? k * n : 0,
     a_stride: transA ? m : k,
     b_stride: transB ? k : n,
   };
-  const results: ProductResults<B> = { out, ...(rowSums && { rowSums }) };
-  launchProduct(target, plan, results, { batch, m, n }, (to) => ({
-    kernel,
-    bindings: [a, b, ...(to.rowSums ? [to.rowSums] : []), to.out],
-    scalars,
-  }));
+  return { plan, kernel: matmulKernel(plan, layout, size), scalars };
 }
 
 /**

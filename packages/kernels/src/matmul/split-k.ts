@@ -9,7 +9,7 @@ import type { ProductPlan } from "./shape.js";
 export interface ProductResults<B> {
   readonly out: Binding<B>;
   /** [m] */
-  readonly rowSums?: Binding<B>;
+  readonly rowSums?: Binding<B> | undefined;
 }
 
 /**
@@ -25,16 +25,15 @@ export function launchProduct<B>(
 ): void {
   if (out.length === 0) return;
   const { splits, isAligned, columns, width } = plan;
-  const sums = rowSums && { rowSums };
   if (splits === 1 && isAligned) {
-    target.launch(product({ out, ...sums }));
+    target.launch(product({ out, rowSums }));
     return;
   }
   const stride = columns * width;
   const parts = scratch(target, batch * splits * m * stride);
   const shape = { splits, m, n, stride };
   if (splits === 1 || !rowSums) {
-    target.launch(product({ out: parts, ...sums }));
+    target.launch(product({ out: parts, rowSums }));
     target.launch(sumParts({ parts, out }, shape));
   } else {
     const sumsOfParts = scratch(target, splits * rowSumsLength(m));

@@ -119,15 +119,17 @@ export function broadcastShapes(
 ): readonly number[] {
   if (isSameShape(a, b)) return a;
   const rank = Math.max(a.length, b.length);
-  return Array.from({ length: rank }, (_, d) => {
+  const shape: number[] = [];
+  for (let d = 0; d < rank; d++) {
     const x = a[a.length - rank + d] ?? 1;
     const y = b[b.length - rank + d] ?? 1;
     if (x !== y && x !== 1 && y !== 1)
       throw new ShapeError(
         `${op}: shapes [${a}] and [${b}] do not broadcast: sizes ${x} and ${y} differ`,
       );
-    return x === 1 ? y : x;
-  });
+    shape.push(x === 1 ? y : x);
+  }
+  return shape;
 }
 
 /** An op without attributes that is called with its one operand. */

@@ -87,12 +87,14 @@ const logitsGradient: Op<BackwardAttributes> = defineOp<BackwardAttributes>({
   name: "crossEntropyBackward",
   castPolicy: "float32",
   shape: ([logits]) => [logits as TensorSpec],
-  forward({ target, inputs, outputs, attributes: { ofMean, ...attributes } }) {
+  forward({ target, inputs, outputs, attributes: { ofMean, ignoreIndex, labelSmoothing } }) {
     const [logits, labels, lossGradient, weight] = inputs as [Operand, Operand, Operand, Operand];
+    const { rows, classes } = sizesOf(logits);
+    const reduction = ofMean ? "mean" : "none";
     target.launch(
       kernels.softmaxCrossEntropyBackward(
         { logits, labels, weight, lossGradient, logitsGradient: outputs[0] as Operand },
-        { ...sizesOf(logits), ...attributes, reduction: ofMean ? "mean" : "none" },
+        { rows, classes, ignoreIndex, labelSmoothing, reduction },
       ),
     );
   },
