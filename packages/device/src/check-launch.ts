@@ -1,4 +1,4 @@
-import { floatingDTypes } from "@halfstep/formats/dtypes";
+import { type DType, floatingDTypes } from "@halfstep/formats/dtypes";
 import type { Binding, Kernel, KernelScalar, Launch } from "./launch.js";
 
 /**
@@ -18,31 +18,61 @@ export function checkBindings(
   kernel: Kernel,
   bindings: readonly Pick<Binding<unknown>, "dtype">[],
 ): void {
-  const parameters = kernel.bindings;
-  if (bindings.length !== parameters.length)
+  const { accepted } = parametersOf(kernel);
+  if (bindings.length !== accepted.length)
     throw new TypeError(
-      `kernel "${kernel.name}" has ${parameters.length} bindings (${namesOf(parameters)}), but got ${bindings.length}`,
+      `kernel "${kernel.name}" has ${accepted.length} bindings (${namesOf(kernel.bindings)}), but got ${bindings.length}`,
     );
-  for (let i = 0; i < parameters.length; i++) {
-    const { name, dtypes = floatingDTypes } = parameters[i] as Kernel["bindings"][number];
+  for (let i = 0; i < accepted.length; i++) {
+    const dtypes = accepted[i] as readonly DType[];
     const dtype = bindings[i]?.dtype;
     if (dtype === undefined || !dtypes.includes(dtype))
       throw new TypeError(
-        `binding "${name}" of kernel "${kernel.name}" is ${dtype}, but takes ${dtypes.join(", ")}: cast it first`,
+        `binding "${kernel.bindings[i]?.name}" of kernel "${kernel.name}" is ${dtype}, but takes ${dtypes.join(", ")}: cast it first`,
       );
   }
 }
 
 function checkScalars(kernel: Kernel, scalars: Readonly<Record<string, number>>): void {
-  const declared = kernel.scalars;
-  for (let i = 0; i < declared.length; i++) {
-    const scalar = declared[i] as KernelScalar;
-    checkScalar(kernel, scalar, scalars[scalar.name]);
+  const { names, types } = parametersOf(kernel);
+  for (let i = 0; i < names.length; i++) {
+    const value = scalars[names[i] as string];
+    if (!isWithin(types[i] as KernelScalar["type"], value))
+      checkScalar(kernel, kernel.scalars[i] as KernelScalar, value);
   }
   let given = 0;
   for (const _ in scalars) given++;
-  if (given > declared.length) refuseUnknown(kernel, scalars);
+  if (given > names.length) refuseUnknown(kernel, scalars);
 }
+
+/** What a kernel declares, in lists that all have the same form: launches are checked in each step, and kernels have many forms. */
+interface Parameters {
+  /** The dtypes of each binding. */
+  readonly accepted: readonly (readonly DType[])[];
+  /** The names of the scalars. */
+  readonly names: readonly string[];
+  readonly types: readonly KernelScalar["type"][];
+}
+
+const known = new WeakMap<Kernel, Parameters>();
+
+function parametersOf(kernel: Kernel): Parameters {
+  let parameters = known.get(kernel);
+  if (!parameters) {
+    parameters = {
+      accepted: kernel.bindings.map(({ dtypes = floatingDTypes }) => dtypes),
+      names: kernel.scalars.map(({ name }) => name),
+      types: kernel.scalars.map(({ type }) => type),
+    };
+    known.set(kernel, parameters);
+  }
+  return parameters;
+}
+
+/** Whether a value is a number of the type of a scalar. */
+const isWithin = (type: KernelScalar["type"], value: number | undefined): boolean =>
+  typeof value === "number" &&
+  (type === "f32" || (type === "u32" ? value >>> 0 : value | 0) === value);
 
 /** Throws unless a value is within the type of the scalar. */
 export function checkScalar(
@@ -56,7 +86,7 @@ export function checkScalar(
         ? `kernel "${kernel.name}" needs the scalar "${name}" (${type}): add it to \`scalars\``
         : `scalar "${name}" of kernel "${kernel.name}" is a ${typeof value}, but ${type} is a number`,
     );
-  if (type === "f32" || (type === "u32" ? value >>> 0 : value | 0) === value) return;
+  if (isWithin(type, value)) return;
   const [low, high] = type === "u32" ? [0, 0xffffffff] : [-0x80000000, 0x7fffffff];
   throw new RangeError(
     `scalar "${name}" of kernel "${kernel.name}" is ${value}, but ${type} holds integers from ${low} to ${high}`,

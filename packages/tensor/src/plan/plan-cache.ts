@@ -38,15 +38,23 @@ export class PlanCache {
   lookUp(recording: Recording): { readonly plan: Plan; readonly residents: readonly Storage[] } {
     const structure = structureOf(recording, this.#planning.passes, this.#parts);
     const known = this.#entries.findLastIndex((entry) => areEqual(entry.structure, structure));
-    const [found] = known < 0 ? [] : this.#entries.splice(known, 1);
-    if (!found) this.#redefinitions.note(recording);
-    const entry = found ?? {
-      structure: { parts: [...structure.parts], residents: [] },
-      plan: plan(recording, this.#planning),
-    };
-    this.#entries.push(entry);
+    const { residents } = structure;
+    if (known >= 0) return { plan: this.#used(known).plan, residents };
+    this.#redefinitions.note(recording);
+    const made = plan(recording, this.#planning);
+    this.#entries.push({ structure: { parts: [...structure.parts], residents: [] }, plan: made });
     const oldest = this.#entries.length > capacity ? this.#entries.shift() : undefined;
     if (oldest) this.#onDrop(oldest.plan);
-    return { plan: entry.plan, residents: structure.residents };
+    return { plan: made, residents };
+  }
+
+  /** The entry at an index, which becomes the most recently used. */
+  #used(index: number): Entry {
+    const entry = this.#entries[index] as Entry;
+    if (index < this.#entries.length - 1) {
+      this.#entries.splice(index, 1);
+      this.#entries.push(entry);
+    }
+    return entry;
   }
 }

@@ -1,4 +1,4 @@
-import type { Kernel } from "@halfstep/device";
+import type { Binding, Kernel, Launch } from "@halfstep/device";
 import type { Recording } from "../record/recording.js";
 import type { Storage } from "../record/storage.js";
 import type { PassName } from "./pipeline.js";
@@ -46,18 +46,21 @@ export function structureOf(
     add(buffer.partStep);
     return buffer.number;
   };
-  add(passes.join());
+  for (let i = 0; i < passes.length; i++) add(passes[i]);
   add(backwardStart);
-  for (const { kernel, bindings, scalars } of launches) {
+  for (let i = 0; i < launches.length; i++) {
+    const { kernel, bindings, scalars } = launches[i] as Launch<Storage>;
     add(kernel);
-    for (const binding of bindings) {
-      add(numberOf(binding.buffer));
-      add(binding.offset);
-      add(binding.length);
-      add(binding.dtype);
-      add(binding.rounding);
+    for (let b = 0; b < bindings.length; b++) {
+      const { buffer, offset, length, dtype, rounding } = bindings[b] as Binding<Storage>;
+      add(numberOf(buffer));
+      add(offset);
+      add(length);
+      add(dtype);
+      add(rounding);
     }
-    for (const { name, runtime } of kernel.scalars) if (!runtime) add(scalars[name]);
+    const names = plannedScalars(kernel);
+    for (let s = 0; s < names.length; s++) add(scalars[names[s] as string]);
   }
   for (const storage of inputs) {
     add("input");
@@ -69,6 +72,18 @@ export function structureOf(
   }
   parts.length = length;
   return { parts, residents };
+}
+
+const planned = new WeakMap<Kernel, readonly string[]>();
+
+/** The names of the scalars on which plans depend. */
+function plannedScalars(kernel: Kernel): readonly string[] {
+  let names = planned.get(kernel);
+  if (!names) {
+    names = kernel.scalars.flatMap(({ name, runtime }) => (runtime ? [] : [name]));
+    planned.set(kernel, names);
+  }
+  return names;
 }
 
 /** Whether two recordings can share a plan. */

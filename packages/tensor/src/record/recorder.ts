@@ -97,19 +97,18 @@ export class Recorder<T extends HeldTensor> {
   }
 
   append(launch: Launch<Storage>): void {
-    const { kernel, bindings } = launch;
-    for (let b = 0; b < bindings.length; b++) {
-      const { buffer, dtype } = bindings[b] as Binding<Storage>;
-      if (buffer.owner !== this.#memory)
+    const { bindings } = launch;
+    for (let b = 0; b < bindings.length; b++)
+      if ((bindings[b] as Binding<Storage>).buffer.owner !== this.#memory)
         throw new RecordingError(
-          `${kernel.name}: its operands belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
+          `${launch.kernel.name}: its operands belong to different runtimes. Make all tensors with one runtime, or copy the data over.`,
         );
-      if (!isFloating(dtype) && !kernel.bindings[b]?.dtypes?.includes(dtype))
-        throw new DTypeError(
-          `${kernel.name} does not compute with integers: its operand ${b + 1} is ${dtype}; cast it with to("float32")`,
-        );
+    try {
+      checkLaunch(launch);
+    } catch (error) {
+      refuseIntegers(launch);
+      throw error;
     }
-    checkLaunch(launch);
     if (!isRepeatedWrite(launch)) this.#recording.append(launch, this.#updated);
   }
 
@@ -319,4 +318,13 @@ export class Recorder<T extends HeldTensor> {
     if (!this.#memory.free(storage)) return;
     for (const copy of storage.halfCopies?.storages() ?? []) this.handles.drop(copy);
   }
+}
+
+/** Throws a DTypeError where the reason that a launch does not fit its kernel is an integer operand. */
+function refuseIntegers({ kernel, bindings }: Launch<Storage>): void {
+  for (const [b, { dtype }] of bindings.entries())
+    if (!isFloating(dtype) && !kernel.bindings[b]?.dtypes?.includes(dtype))
+      throw new DTypeError(
+        `${kernel.name} does not compute with integers: its operand ${b + 1} is ${dtype}; cast it with to("float32")`,
+      );
 }
