@@ -118,9 +118,14 @@ function sharedStack(): AutocastRegion[] {
   return shared[stackKey];
 }
 
+/** The policies of regions without overrides, which are most: ops recognise the object and look nothing up. */
+export const noPolicies: CastPolicies = Object.freeze({});
+
 function openRegion(options: AutocastOptions, outer: AutocastRegion | undefined): AutocastRegion {
-  const inherited = options.policies && "*" in options.policies ? {} : outer?.policies;
-  const policies = { ...inherited, ...options.policies };
+  const inherited = options.policies && "*" in options.policies ? undefined : outer?.policies;
+  const policies = options.policies
+    ? { ...inherited, ...options.policies }
+    : (inherited ?? noPolicies);
   requireDType(options);
   return options.enabled === false
     ? { enabled: false, policies }

@@ -1,6 +1,6 @@
 import { DTypeError } from "./errors.js";
 import type { CastDType, CastPolicy } from "./policy.js";
-import type { AutocastRegion } from "./region.js";
+import { type AutocastRegion, noPolicies } from "./region.js";
 
 /**
  * The dtype to which every eligible input of an op is cast, or `undefined` where none is cast. Eligible are float32, float16
@@ -52,7 +52,7 @@ export function policyOf(
   region: AutocastRegion | undefined,
 ): CastPolicy {
   const policies = region?.policies;
-  if (policies === undefined) return op.castPolicy;
+  if (policies === undefined || policies === noPolicies) return op.castPolicy;
   if (Object.hasOwn(policies, op.name)) return policies[op.name] as CastPolicy;
   return Object.hasOwn(policies, "*") ? (policies["*"] as CastPolicy) : op.castPolicy;
 }

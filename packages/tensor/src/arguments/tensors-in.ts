@@ -23,7 +23,7 @@ export function mapTensors(value: unknown, replace: (x: Tensor) => Tensor): unkn
   if (isTensor(value)) return replace(value);
   if (Array.isArray(value)) return value.map((item) => mapTensors(item, replace));
   if (Object.getPrototypeOf(value) !== Object.prototype) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, mapTensors(item, replace)]),
-  );
+  const mapped: Record<string, unknown> = {};
+  for (const [key, item] of Object.entries(value)) mapped[key] = mapTensors(item, replace);
+  return mapped;
 }

@@ -121,15 +121,20 @@ export function castDType(
 ): CastDType | undefined {
   const region = currentRegion();
   const policy = policyOf(op, region);
+  const hasFloat8 = inputs.some(isStored8);
+  // Most ops of a step need no more, because backward passes and float32 steps are outside of enabled regions.
+  if (!hasFloat8 && (policy === "none" || !(region?.enabled || policy === "promote")))
+    return undefined;
   const given = inputs.map(dtypeOf);
   // 8 bits are for storage: they are computed with in the dtype of the other operands, or in float32.
-  const standIn = given.some(isFloat8) ? commonDType(given) : undefined;
-  if (policy === "none" && !standIn) return undefined;
+  const standIn = hasFloat8 ? commonDType(given) : undefined;
   const dtypes = standIn ? given.map((dtype) => (isFloat8(dtype) ? standIn : dtype)) : given;
   const resolved = resolveCast(policy, dtypes, region);
   // Outside autocast mixed operands promote as well, as in torch: there float16 and bfloat16 meet in float32.
   return resolved ?? (policy === "promote" && isMixed(dtypes) ? "float32" : standIn);
 }
+
+const isStored8 = ({ dtype }: Tensor): boolean => isFloat8(dtype);
 
 const isMixed = (dtypes: readonly DType[]): boolean => {
   const first = dtypes.find(isFloating);

@@ -49,9 +49,9 @@ export class SharedCasts {
   set<T extends CastTensor>(tensor: T, dtype: DType, way: Way, result: T): void {
     const { storage, offset, shape, version } = tensor;
     const key = keyOf(tensor, way);
-    const before = this.#casts.get(key) ?? [];
+    const before = this.#casts.get(key);
     const cast: SharedCast = { way, dtype, storage, offset, shape, version, result };
-    this.#casts.set(key, [...before, cast]);
+    this.#casts.set(key, before ? [...before, cast] : [cast]);
   }
 
   /** A copy of these casts, which later additions do not change. */
