@@ -103,18 +103,19 @@ export class Resident<B, L> {
     else primitives.check(gradients, foundInf, sum);
   }
 
-  /** The buffers of an update. All losses share the sums of squares, which the last update reads. */
-  used(
+  /** An update of the scale of a loss. All losses share the sums of squares, which the last update reads. */
+  update(
     lossId: number,
     { counted, isLast }: { readonly counted: boolean; readonly isLast: boolean },
-  ): Pick<ScaleUpdate<B>, "state" | "lossFlag" | "outcomes" | "squares" | "exponents"> {
+    { foundInfs, rule, tag }: Pick<ScaleUpdate<B>, "foundInfs" | "rule" | "tag">,
+  ): ScaleUpdate<B> {
     const { state, lossFlag, exponents } = this.loss(lossId);
     const { outcomes, squares } = this;
-    return {
-      ...{ state, lossFlag, outcomes },
-      ...(squares !== undefined && isLast && { squares }),
-      ...(exponents !== undefined && counted && { exponents }),
-    };
+    const update = { state, lossFlag, outcomes, foundInfs, rule, tag };
+    const readsSquares = squares !== undefined && isLast;
+    const readsExponents = exponents !== undefined && counted;
+    if (!readsSquares && !readsExponents) return update;
+    return { ...update, ...(readsSquares && { squares }), ...(readsExponents && { exponents }) };
   }
 
   async readState(lossId: number, rule: ScaleRule): Promise<ScaleState> {

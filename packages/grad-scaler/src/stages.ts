@@ -32,24 +32,32 @@ export interface HostState<B> {
   readonly window: { readonly owner: object; readonly seen: number } | undefined;
 }
 
-export const initialHostState = <B>(rules: readonly ScaleRule[]): HostState<B> => ({
-  rules,
-  step: 0,
-  scales: initialScales(rules),
-  steppedBefore: undefined,
-  ...betweenSteps(),
-});
+/** The part of the host state that lasts from one step to the next. */
+type LastingState<B> = Pick<HostState<B>, "rules" | "step" | "scales" | "steppedBefore">;
+
+/** Maps and sets of a host state are replaced, never changed, so that all states share the empty ones. */
+const noEntries = new Map<never, never>();
+const noLosses: ReadonlySet<number> = new Set();
+
+export const initialHostState = <B>(rules: readonly ScaleRule[]): HostState<B> =>
+  betweenSteps({ rules, step: 0, scales: initialScales(rules), steppedBefore: undefined });
 
 /** The host state after every update. */
-export const betweenSteps = <B>(): Pick<
-  HostState<B>,
-  "scaled" | "stages" | "carried" | "checked" | "counted" | "window"
-> => ({
+export const betweenSteps = <B>({
+  rules,
+  step,
+  scales,
+  steppedBefore,
+}: LastingState<B>): HostState<B> => ({
+  rules,
+  step,
+  scales,
+  steppedBefore,
   scaled: false,
-  stages: new Map(),
-  carried: new Map(),
-  checked: new Map(),
-  counted: new Set(),
+  stages: noEntries,
+  carried: noEntries,
+  checked: noEntries,
+  counted: noLosses,
   window: undefined,
 });
 

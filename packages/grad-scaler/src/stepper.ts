@@ -71,11 +71,9 @@ export class Stepper<B, L> {
     refuseLoss(this.#host, lossId, all);
     const { state, lossFlag } = resident.loss(lossId);
     const mark = this.#scaledMark(lossId);
-    const scaled = resident.primitives.scaleLoss(loss, state, {
-      ...{ weight, lossFlag },
-      ...(mark && { mark }),
-    });
-    if (!this.#host.scaled) this.change({ scaled: true });
+    const options = mark ? { weight, lossFlag, mark } : { weight, lossFlag };
+    const scaled = resident.primitives.scaleLoss(loss, state, options);
+    if (!this.#host.scaled) this.#set("scaled", true);
     if (this.#host.rules.length > 1)
       for (const each of all ?? []) this.#carry(resident, each, lossId);
     return scaled;
@@ -85,7 +83,7 @@ export class Stepper<B, L> {
   #carry(resident: Resident<B, L>, optimizer: ScaledOptimizer<B>, lossId: number): void {
     const carries = this.#host.carried.get(optimizer);
     if (carries === lossId) return;
-    this.change({ carried: new Map(this.#host.carried).set(optimizer, lossId) });
+    this.#set("carried", new Map(this.#host.carried).set(optimizer, lossId));
     if (carries === undefined) return;
     const gradients = [...optimizer.gradients()];
     const foundInf = this.#checkFor(resident, optimizer, carries);
@@ -174,7 +172,7 @@ export class Stepper<B, L> {
       const own = gradients[i] ?? [];
       if (loss.exponents !== undefined && this.#isDecision(lossId)) {
         resident.primitives.countExponents?.(own, loss.exponents);
-        this.change({ counted: new Set(this.#host.counted).add(lossId) });
+        this.#set("counted", new Set(this.#host.counted).add(lossId));
       }
       const foundInf = this.#checkFor(resident, optimizer, lossId);
       resident.check(own, loss, foundInf, inPlace(optimizer));
@@ -202,7 +200,7 @@ export class Stepper<B, L> {
   update(newScale?: number): void {
     const { resident } = this;
     if (resident === undefined) {
-      if (this.#host.window !== undefined) this.change({ window: undefined });
+      if (this.#host.window !== undefined) this.#set("window", undefined);
       return;
     }
     const { rules, step, scaled, scales: known, stages, counted } = this.#host;
@@ -214,22 +212,25 @@ export class Stepper<B, L> {
     const stepped = optimizers.map((optimizer) => stages.get(optimizer) === "stepped");
     const records = this.#records(resident, scales !== undefined);
     const counts = stages.size > 0;
-    this.change({
-      ...betweenSteps(),
-      step: counts ? step + 1 : step,
-      scales: scales
-        ? scalesGiven(known, scales)
-        : scalesAfterUpdate(known, rules, new Set(records.map(({ lossId }) => lossId))),
-      steppedBefore: scaled ? new Set(optimizers.filter((_, i) => stepped[i])) : undefined,
-    });
+    this.#replace(
+      betweenSteps({
+        rules,
+        step: counts ? step + 1 : step,
+        scales: scales
+          ? scalesGiven(known, scales)
+          : scalesAfterUpdate(known, rules, new Set(records.map(({ lossId }) => lossId))),
+        steppedBefore: scaled ? new Set(optimizers.filter((_, i) => stepped[i])) : undefined,
+      }),
+    );
     if (counts) this.#primitives.onRollback?.(() => resident.reader.forget());
     const tags = counts
       ? resident.reader.expect({
           step: step + 1,
           stepped,
           together: this.#options.skip === "global",
-          records: records.map(({ rule, ...record }) => ({
-            ...record,
+          records: records.map(({ rule, lossId, optimizers }) => ({
+            lossId,
+            optimizers,
             raisesAtFloor: rule.raiseAtFloor,
           })),
           hasSeveralLosses: rules.length > 1,
@@ -237,14 +238,11 @@ export class Stepper<B, L> {
         })
       : [];
     for (const [i, { rule, lossId, foundInfs }] of records.entries()) {
-      resident.primitives.updateScale({
-        ...resident.used(lossId, {
-          counted: counted.has(lossId),
-          isLast: i === records.length - 1,
-        }),
-        ...{ foundInfs, rule, tag: tags[i] ?? 0 },
-        ...(scales && { newScale: scales[lossId] as number }),
-      });
+      const use = { counted: counted.has(lossId), isLast: i === records.length - 1 };
+      const update = resident.update(lossId, use, { foundInfs, rule, tag: tags[i] ?? 0 });
+      resident.primitives.updateScale(
+        scales ? { ...update, newScale: scales[lossId] as number } : update,
+      );
     }
   }
 
@@ -252,12 +250,13 @@ export class Stepper<B, L> {
   forget(): void {
     const { counted } = this.#host;
     const records = this.resident ? this.#records(this.resident, true) : [];
-    this.change(betweenSteps());
+    this.#replace(betweenSteps(this.#host));
     for (const { rule, lossId, foundInfs } of records) {
-      this.resident?.primitives.updateScale({
-        ...this.resident.used(lossId, { counted: counted.has(lossId), isLast: true }),
-        ...{ foundInfs, rule: { ...rule, dynamic: false }, tag: 0 },
-      });
+      const use = { counted: counted.has(lossId), isLast: true };
+      const kept = { ...rule, dynamic: false };
+      this.resident?.primitives.updateScale(
+        this.resident.update(lossId, use, { foundInfs, rule: kept, tag: 0 }),
+      );
     }
   }
 
@@ -268,14 +267,20 @@ export class Stepper<B, L> {
   ): { rule: ScaleRule; lossId: number; optimizers: number[]; foundInfs: B[] }[] {
     const { rules, stages, checked } = this.#host;
     const known = [...stages.keys()];
-    return rules.flatMap((rule, lossId) => {
-      const who = [...checked].flatMap(([each, ids]) => (ids.includes(lossId) ? each : []));
-      if (who.length === 0 && !all) return [];
-      const flags = who.map((each) => resident.flag(this.#owner(each), lossId));
-      // An optimizer that was checked but neither unscaled nor stepped has no index (-1), but its overflow counts.
-      const optimizers = who.map((each) => known.indexOf(each));
-      return [{ rule, lossId, optimizers, foundInfs: [...new Set(flags)] }];
-    });
+    const records = [];
+    for (const [lossId, rule] of rules.entries()) {
+      const optimizers: number[] = [];
+      const foundInfs: B[] = [];
+      for (const [each, lossIds] of checked) {
+        if (!lossIds.includes(lossId)) continue;
+        // An optimizer that was checked but neither unscaled nor stepped has no index (-1), but its overflow counts.
+        optimizers.push(known.indexOf(each));
+        const flag = resident.flag(this.#owner(each), lossId);
+        if (!foundInfs.includes(flag)) foundInfs.push(flag);
+      }
+      if (optimizers.length > 0 || all) records.push({ rule, lossId, optimizers, foundInfs });
+    }
+    return records;
   }
 
   /** The flag with which gradients that carry a loss's scale are checked. */
@@ -283,7 +288,7 @@ export class Stepper<B, L> {
     // With skip: "global" all optimizers share the flag and its list of losses.
     const before = this.#host.checked.get(optimizer) ?? [];
     if (!before.includes(lossId)) {
-      this.change({ checked: new Map(this.#host.checked).set(optimizer, [...before, lossId]) });
+      this.#set("checked", new Map(this.#host.checked).set(optimizer, [...before, lossId]));
     }
     return resident.flag(this.#owner(optimizer), lossId);
   }
@@ -333,15 +338,26 @@ export class Stepper<B, L> {
   }
 
   #enter(optimizer: ScaledOptimizer<B>, stage: "unscaled" | "stepped"): void {
-    this.change({ stages: new Map(this.#host.stages).set(optimizer, stage) });
+    this.#set("stages", new Map(this.#host.stages).set(optimizer, stage));
   }
 
   /** Changes the host's state; it is restored if the open recording is dropped. */
   change(changes: Partial<HostState<B>>): void {
+    this.#replace({ ...this.#host, ...changes });
+  }
+
+  /** {@link change} of one member, as each step makes several: copying an object is fast, and merging two is not. */
+  #set<K extends keyof HostState<B>>(member: K, value: HostState<B>[K]): void {
+    const host: { -readonly [each in keyof HostState<B>]: HostState<B>[each] } = { ...this.#host };
+    host[member] = value;
+    this.#replace(host);
+  }
+
+  #replace(host: HostState<B>): void {
     const before = this.#host;
     this.#primitives.onRollback?.(() => {
       this.#host = before;
     });
-    this.#host = { ...before, ...changes };
+    this.#host = host;
   }
 }

@@ -15,10 +15,11 @@ export const settledAt = (beta: number): number =>
 
 /** Throws a RangeError unless there are two, from 0 to less than 1. */
 export function requireBetas(betas: readonly [number, number]): void {
-  const [beta1, beta2] = betas;
-  for (const [i, beta] of [beta1, beta2].entries())
+  for (let i = 0; i < 2; i++) {
+    const beta = betas[i] as number;
     if (!(beta >= 0 && beta < 1))
       throw new RangeError(`betas[${i}] is ${beta}: it must be at least 0 and less than 1`);
+  }
 }
 
 /** Throws a RangeError for an eps that is negative, or that becomes 0 in float32 and so has no effect. */

@@ -1,4 +1,5 @@
 import type { Binding } from "@halfstep/device";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import type { GradientMark, MarkedGradient } from "@halfstep/grad-scaler";
 import { allocateResident, fill, type ResidentTarget } from "@halfstep/kernels";
 import {
@@ -27,7 +28,7 @@ import {
   requireTarget,
 } from "./checks.js";
 import { OptimizerStateError } from "./errors.js";
-import { type FlatTensors, gradientsOf, partOf } from "./flat-tensors.js";
+import { type FlatTensors, gradientsOf } from "./flat-tensors.js";
 import type { MomentFormat } from "./group-state.js";
 import { type ParameterStorage, parameterStorages, storageOf } from "./parameter-storage.js";
 import { ResidentGroup, validateOptions } from "./resident-group.js";
@@ -137,8 +138,14 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   /** The gradients that are present. */
   *gradients(): Generator<Binding<B> & { readonly dtype: "float32"; readonly name: string }> {
     for (const [i, group] of this.#groups.entries())
-      for (const { x, ...range } of group.gradients())
-        yield { ...partOf(x, range), dtype: "float32", name: `group ${i}` };
+      for (const { x, offset, length } of group.gradients())
+        yield {
+          buffer: x.buffer,
+          offset: x.offset + bytesFor(x.dtype, offset),
+          length,
+          dtype: "float32",
+          name: `group ${i}`,
+        };
   }
 
   /** The gradients that are present, each with its marks of loss scales. */

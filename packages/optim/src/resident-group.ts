@@ -132,7 +132,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
     this.#target.launch(
       stepControl(
         { foundInf, scale, applied: applied.buffer, table, control },
-        { lr: typeof lr === "number" ? lr : 1, ...(clip && { clip }) },
+        { lr: typeof lr === "number" ? lr : 1, clip },
       ),
     );
     const adapted = adaptation?.apply(options);
@@ -141,9 +141,9 @@ export class ResidentGroup<B, H extends CommonOptions> {
     const state = this.#state;
     const extension = this.#extension;
     const own = { options, gradients, control, state: state.buffers, ranges };
+    const ruled = this.#algorithm.scalars(adapted?.options ?? options);
     const scalars = {
-      ...this.#algorithm.scalars(adapted?.options ?? options),
-      ...adapted?.scalars,
+      ...(adapted ? { ...ruled, ...adapted.scalars } : ruled),
       seedLow: seed >>> 0,
       seedHigh: Math.floor(seed / 2 ** 32),
       stream: index,
@@ -153,13 +153,17 @@ export class ResidentGroup<B, H extends CommonOptions> {
     for (const observer of observers) kept = observer.before?.(observed) ?? kept;
     extension?.before?.(own);
     const operands = {
-      ...{ control, parameters: kept.kind, storage: { ...kept.buffers, applied } },
+      values: valuesOf(params),
+      gradients,
+      control,
+      parameters: kept.kind,
+      storage: { ...kept.buffers, applied },
       state: state.buffers,
-      ...(extension && { inputs: extension.inputs(options) }),
+      inputs: extension?.inputs(options),
       table: () => state.table,
     };
-    const attributes = { scalars, maximize: options.maximize };
     if (params.shard) {
+      const attributes = { scalars, maximize: options.maximize };
       // Rounded copies follow when all values are here.
       const target: UpdateTarget<B> = {
         launch: (launch) => this.#target.launch(launch),
@@ -169,13 +173,11 @@ export class ResidentGroup<B, H extends CommonOptions> {
         launchUpdate(target, rule, { ...operands, ...buffers }, own, attributes);
       params.shard.share();
     } else
-      launchUpdate(
-        this.#target,
-        rule,
-        { ...operands, values: valuesOf(params), gradients },
-        ranges,
-        { ...attributes, between: (pass) => extension?.after?.(pass, own) },
-      );
+      launchUpdate(this.#target, rule, operands, ranges, {
+        scalars,
+        maximize: options.maximize,
+        between: (pass) => extension?.after?.(pass, own),
+      });
     for (const observer of observers) observer.after?.(observed);
     this.keepValues();
   }

@@ -88,7 +88,9 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
       for (const [i, flag] of flags.entries())
         target.launch(combineFlags({ flag, into }, { isFirst: i === 0 }));
     },
-    updateScale({ foundInfs, rule, newScale, squares, tag, ...operands }) {
+    updateScale(update) {
+      const { state, lossFlag, outcomes, exponents, foundInfs, squares } = update;
+      const { rule, newScale, tag } = update;
       const [only] = foundInfs;
       let foundInf = only;
       if (foundInf === undefined || foundInfs.length > 1) {
@@ -102,7 +104,10 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
       const sums =
         squares === undefined || used === 0 ? undefined : { buffer: squares, partials: used };
       target.launch(
-        updateScale({ ...operands, foundInf, squares: sums }, { rule, tag, newScale, isMask }),
+        updateScale(
+          { state, foundInf, lossFlag, outcomes, squares: sums, exponents },
+          { rule, tag, newScale, isMask },
+        ),
       );
     },
     async read(buffer) {

@@ -243,15 +243,27 @@ export function updateScale<B>(
       ...(exponents === undefined ? [] : [words(exponents, EXPONENT_WORDS)]),
     ],
     scalars: {
+      ...valuesOf(rule),
       isMask: Number(isMask),
       partials: squares?.partials ?? 0,
       tag,
       slot: tag > 0 ? (tag - 1) % OUTCOME_RING : 0,
       isReplaced: Number(newScale !== undefined),
       newScale: bitsOf(newScale ?? 0),
-      ...scaleRuleValues(rule),
     },
   };
+}
+
+const known = new WeakMap<ScaleRule, Readonly<Record<string, number>>>();
+
+/** The scalars of a rule, made once: each step updates by the same rule. */
+function valuesOf(rule: ScaleRule): Readonly<Record<string, number>> {
+  let values = known.get(rule);
+  if (!values) {
+    values = scaleRuleValues(rule);
+    known.set(rule, values);
+  }
+  return values;
 }
 
 const words = <B>(buffer: B, length: number) =>

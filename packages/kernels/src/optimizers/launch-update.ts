@@ -31,7 +31,7 @@ export interface UpdateOperands<B> {
   /** float32, bfloat16, or uint32 for 8-bit blocks. Totals of segments keep their state here too. */
   readonly state: Readonly<Record<string, Binding<B>>>;
   /** Inputs of passes. */
-  readonly inputs?: Readonly<Record<string, Binding<B>>>;
+  readonly inputs?: Readonly<Record<string, Binding<B>>> | undefined;
   /** `segmentTable(...)` on the device, and scratch for a vec4f for each chunk and segment. */
   table(): SegmentBuffers<B>;
 }
@@ -81,25 +81,23 @@ export function launchUpdate<B>(
     : dtypes.includes("bfloat16")
       ? "bfloat16"
       : "float32";
-  const named: Readonly<Record<string, Binding<B>>> = {
-    values,
-    gradients,
-    control,
-    ...storage,
-    ...state,
-    ...operands.inputs,
+  const common: Readonly<Record<string, Binding<B>>> = { values, gradients, control };
+  const boundTo = (name: string): Binding<B> => {
+    const binding =
+      operands.inputs?.[name] ??
+      state[name] ??
+      storage[name] ??
+      common[name] ??
+      operands.table()[name as keyof SegmentBuffers<B>];
+    if (binding) return binding;
+    throw new TypeError(`${rule.name}: nothing is bound to ${name}, which the rule uses: give it`);
   };
+  const sign = maximize ? -1 : 1;
   const launch = (kernel: ReturnType<typeof passKernel>, first: number, end: number): void =>
     target.launch({
       kernel,
-      bindings: kernel.bindings.map(({ name }) => {
-        const binding = named[name] ?? operands.table()[name as keyof SegmentBuffers<B>];
-        if (binding) return binding;
-        throw new TypeError(
-          `${rule.name}: nothing is bound to ${name}, which the rule uses: give it`,
-        );
-      }),
-      scalars: scalarsOf(kernel, { ...scalars, first, end, sign: maximize ? -1 : 1 }),
+      bindings: kernel.bindings.map(({ name }) => boundTo(name)),
+      scalars: scalarsOf(kernel, scalars, { first, end, sign }),
     });
   const launchPass = (index: number): void => {
     const kernel = passKernel(rule, index, operands.parameters, moments);
@@ -124,10 +122,14 @@ export function launchUpdate<B>(
  * chunks or segments.
  */
 function scalarsOf(
-  { scalars }: Kernel,
+  kernel: Kernel,
   values: Readonly<Record<string, number>>,
+  own: Readonly<Record<string, number>>,
 ): Record<string, number> {
-  const own: Record<string, number> = {};
-  for (const { name } of scalars) if (name in values) own[name] = values[name] as number;
-  return own;
+  const scalars: Record<string, number> = {};
+  for (const { name } of kernel.scalars) {
+    const value = own[name] ?? values[name];
+    if (value !== undefined) scalars[name] = value;
+  }
+  return scalars;
 }

@@ -145,7 +145,7 @@ export function stepControl<B>(
     readonly table: Binding<B>;
     readonly control: Binding<B>;
   },
-  attributes: { readonly lr: number; readonly clip?: ClipOfStep<B> },
+  attributes: { readonly lr: number; readonly clip?: ClipOfStep<B> | undefined },
 ): Launch<B> {
   const { foundInf, scale, applied, table, control } = operands;
   const { lr, clip } = attributes;
