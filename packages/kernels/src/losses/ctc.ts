@@ -56,7 +56,7 @@ function checkLengths<B>(op: string, operands: CtcOperands<B>, shape: CtcShape):
 /**
  * The connectionist temporal classification loss (Graves et al. 2006): losses[batch] = −log of the probability of the labels, over all
  * alignments with blanks, by the forward recursion, which it keeps in alphas[batch, length, 2 · labels + 1]. Impossible labels have a loss
- * of about 1e30.
+ * of about 1e30; a length beyond that of the operand, or a label that is no class, has NaN.
  */
 export function ctcLoss<B>(
   operands: CtcOperands<B> & { readonly alphas: Binding<B>; readonly losses: Binding<B> },
@@ -152,6 +152,8 @@ interface Sample {
   readonly b: number;
   readonly steps: number;
   readonly used: number;
+  /** Whether a length is beyond that of the operand, or a label is no class. */
+  readonly isOutside: boolean;
   classOf(p: number): number;
   skips(p: number): boolean;
 }
@@ -160,14 +162,18 @@ function samplesOf(
   [targets, inputLengths, targetLengths]: readonly KernelView[],
   values: Readonly<Record<string, number>>,
 ): Sample[] {
-  const { batch, labels, length, blank } = values as unknown as CtcShape;
+  const { batch, classes, labels, length, blank } = values as unknown as CtcShape;
   return Array.from({ length: batch }, (_, b) => {
     const classOf = (p: number): number =>
       p % 2 === 0 ? blank : (targets?.[b * labels + (p - 1) / 2] as number);
+    const [steps, count] = [inputLengths?.[b] as number, targetLengths?.[b] as number];
+    const used = 2 * Math.min(count, labels) + 1;
+    const places = Array.from({ length: used }, (_, p) => p);
     return {
       b,
-      steps: Math.min(inputLengths?.[b] as number, length),
-      used: 2 * Math.min(targetLengths?.[b] as number, labels) + 1,
+      steps: Math.min(steps, length),
+      used,
+      isOutside: steps > length || count > labels || places.some((p) => classOf(p) >= classes),
       classOf,
       skips: (p) => p >= 2 && p % 2 === 1 && classOf(p) !== classOf(p - 2),
     };
@@ -208,7 +214,12 @@ const forward: Kernel = defineKernel({
     let row = (b * s.length + max(steps, 1u) - 1u) * s.places;
     var y = f32(${nothing});
     if (used > 1u) { y = at_alphas(row + used - 2u); }
-    store_losses(b, -joined(at_alphas(row + used - 1u), y, ${nothing}));
+    var loss = -joined(at_alphas(row + used - 1u), y, ${nothing});
+    var outside = (at_inputLengths(b) > s.length) | (at_targetLengths(b) > s.labels);
+    for (var p = 1u; p < used; p += 2u) { outside = outside | (class_of(b, p) >= s.classes); }
+    // WGSL has no constant for NaN.
+    if (outside) { loss = bitcast<f32>(0x7fc00000u | min(b, 1u)); }
+    store_losses(b, loss);
   }
 }
 `,
@@ -216,7 +227,10 @@ const forward: Kernel = defineKernel({
   reference(views, values) {
     const [logProbs, , , , alphas, losses] = views as KernelView[] & Record<0 | 4 | 5, KernelView>;
     const { length, batch, classes, places } = values as unknown as CtcShape & { places: number };
-    for (const { b, steps, used, classOf, skips } of samplesOf(views.slice(1, 4), values)) {
+    for (const { b, steps, used, classOf, skips, isOutside } of samplesOf(
+      views.slice(1, 4),
+      values,
+    )) {
       const at = (t: number, p: number): number => alphas[(b * length + t) * places + p] as number;
       for (let t = 0; t < steps; t++)
         for (let p = 0; p < used; p++) {
@@ -234,7 +248,8 @@ const forward: Kernel = defineKernel({
           alphas[(b * length + t) * places + p] = Math.max(before + emitted, nothing);
         }
       const end = Math.max(steps, 1) - 1;
-      losses[b] = -joined(at(end, used - 1), used > 1 ? at(end, used - 2) : nothing, nothing);
+      const loss = -joined(at(end, used - 1), used > 1 ? at(end, used - 2) : nothing, nothing);
+      losses[b] = isOutside ? Number.NaN : loss;
     }
   },
 });
@@ -315,6 +330,7 @@ fn value(e: u32) -> f32 {
   let used = 2u * min(at_targetLengths(b), s.labels) + 1u;
   let row = (b * s.length + t) * s.places;
   let loss = at_losses(b);
+  if ((bitcast<u32>(loss) & 0x7fffffffu) > 0x7f800000u) { return loss; }
   var sum = 0.0;
   for (var p = 0u; p < used; p++) {
     if (class_of(b, p) == c) { sum -= exp(at_alphas(row + p) + at_betas(row + p) + loss); }
@@ -339,14 +355,18 @@ ${linearMain()}
     const { length, batch, classes, places } = values as unknown as CtcShape & { places: number };
     gradient.fill(0);
     for (const { b, steps, used, classOf } of samplesOf(views.slice(0, 3), values))
-      for (let t = 0; t < steps; t++)
-        for (let p = 0; p < used; p++) {
-          const at = (b * length + t) * places + p;
-          const share = Math.exp(
-            (alphas[at] as number) + (betas[at] as number) + (losses[b] as number),
-          );
-          const e = (t * batch + b) * classes + classOf(p);
-          gradient[e] = (gradient[e] as number) - share;
-        }
+      for (let t = 0; t < steps; t++) {
+        const first = (t * batch + b) * classes;
+        if (Number.isNaN(losses[b])) gradient.fill(Number.NaN, first, first + classes);
+        else
+          for (let p = 0; p < used; p++) {
+            const at = (b * length + t) * places + p;
+            const share = Math.exp(
+              (alphas[at] as number) + (betas[at] as number) + (losses[b] as number),
+            );
+            const e = first + classOf(p);
+            gradient[e] = (gradient[e] as number) - share;
+          }
+      }
   },
 });

@@ -51,3 +51,31 @@ test.each(runtimes)("losses and gradients are torch's: %s", async (_, open) => {
     "ctcLoss: log-probabilities",
   );
 });
+
+test.each(runtimes)(
+  "lengths and labels out of range give NaN, and leave other samples alone: %s",
+  async (_, open) => {
+    const runtime = await open();
+    const integers = (...values: number[]): Tensor => runtime.tensor(Int32Array.from(values));
+    const targets = integers(1, 2, 1, 2, 1, 9, 1, -1, 1, -1).reshape([5, 2]);
+    const logits = runtime.variable(golden.logits.slice(0, 4 * 5 * 5), [4, 5, 5], {
+      requiresGrad: true,
+    });
+    const losses = ctcLoss(
+      logits.logSoftmax(2),
+      targets,
+      integers(4, 9, 4, 4, 4),
+      integers(2, 2, 2, 2, 1),
+      {
+        reduction: "none",
+        zeroInfinity: true,
+      },
+    );
+    losses.sum().backward();
+    const isNumber = (values: ArrayLike<number>): boolean[] =>
+      Array.from(values, (value) => !Number.isNaN(value));
+    expect(isNumber(await losses.toArray())).toEqual([true, false, false, false, true]);
+    const last = (logits.grad as Tensor).narrow(0, 3, 1).select(2, 0);
+    expect(isNumber(await last.toArray())).toEqual([true, false, false, false, true]);
+  },
+);

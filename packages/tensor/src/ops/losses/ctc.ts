@@ -98,6 +98,7 @@ const impossible = 1e29;
 /**
  * The connectionist temporal classification loss of log-probabilities [length, batch, classes] against targets [batch, labels], in
  * float32, as torch.nn.functional.ctc_loss. Lengths are [batch]; all three are uint32 or int32. The mean divides each loss by its number of labels first.
+ * A length beyond that of the tensor, and a label that is no class, give NaN.
  *
  * The gradient is that by the log-probabilities. torch adds their exponentials to it, which makes no difference below a log-softmax.
  */
