@@ -3,7 +3,7 @@ import { gru, lstm, type RecurrentWeights, squeeze, unsqueeze } from "@halfstep/
 import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
-import type { LSTMResult, RecurrentStates } from "./recurrent.js";
+import { type LSTMResult, type RecurrentStates, requireStates } from "./recurrent.js";
 
 /** Options of {@link LSTMCell} and {@link GRUCell}. */
 export interface CellOptions {
@@ -65,6 +65,7 @@ export class LSTMCell extends Cell {
 
   /** @param x [batch, inputSize]; states are [batch, hiddenSize]. Without a batch [inputSize] and [hiddenSize]. */
   forward(x: Tensor, states: RecurrentStates = {}): Omit<LSTMResult, "output"> {
+    requireStates("LSTMCell", states);
     if (x.rank === 1) {
       const one = this.forward(unsqueeze(x, 0), {
         hidden: states.hidden && unsqueeze(states.hidden, 0),

@@ -216,3 +216,32 @@ test("a cell is a layer of one step", async () => {
   expect(gru.forward(x.select(0, 0)).shape).toEqual([5]);
   expect(() => layer.forward(x.select(0, 0))).toThrow("LSTM needs an input [length, batch, 3]");
 });
+
+test("states are named, in one shape: torch's tuple and tensor are refused, not left out", async () => {
+  const runtime = cpuRuntime();
+  const x = runtime.tensor(cosines(12), [2, 2, 3]);
+  const states = runtime.tensor(cosines(8), [1, 2, 4]);
+  const [layer, gates] = [
+    new LSTM(runtime, 3, 4, { generator }),
+    new GRU(runtime, 3, 4, { generator }),
+  ];
+  const cell = new LSTMCell(runtime, 3, 4, { generator });
+  const tuple = [states, states] as object;
+  expect(() => layer.forward(x, tuple)).toThrow(
+    "LSTM: the states before the first step are an object: pass { hidden: h0, cell: c0 }",
+  );
+  expect(() => cell.forward(x.select(0, 0), tuple)).toThrow("LSTMCell: the states");
+  expect(() => gates.forward(x, states as object)).toThrow(
+    "GRU: the states before the first step are an object: pass { hidden: h0 }",
+  );
+  expect(() => layer.forward(x, { h0: states } as object)).toThrow(TypeError);
+  expect(() => layer.forward(x, { hidden: states.select(0, 0) })).toThrow(
+    "LSTM: states are [layers · directions, batch, hiddenSize] = [1,2,4], not [2,4]",
+  );
+  // The result of a call is the state of the next.
+  const halves = x.split(1);
+  const first = layer.forward(halves[0] as Tensor);
+  const second = layer.forward(halves[1] as Tensor, first);
+  const whole = layer.forward(x);
+  expect(await second.hidden.toArray()).toEqual(await whole.hidden.toArray());
+});

@@ -58,6 +58,19 @@ export interface RecurrentStates {
 
 type States = readonly [hidden: Tensor, cell?: Tensor];
 
+/**
+ * Checks the states that callers without types pass: torch takes a tuple, or a tensor. Results of a call are states of the next.
+ *
+ * @throws TypeError where they are no object with the members of {@link RecurrentStates}
+ */
+export function requireStates(layer: "LSTM" | "LSTMCell" | "GRU", states: object): void {
+  const members = ["hidden", "cell", "output"];
+  const isRecord = Object.getPrototypeOf(states) === Object.prototype;
+  if (isRecord && Object.keys(states).every((name) => members.includes(name))) return;
+  const example = layer === "GRU" ? "{ hidden: h0 }" : "{ hidden: h0, cell: c0 }";
+  throw new TypeError(`${layer}: the states before the first step are an object: pass ${example}`);
+}
+
 /** A stack of layers of one kind of cell, each in one direction or in both. */
 abstract class Recurrent extends Module {
   /** The parameters, under torch's names in camel case: `weightIhL0`, `biasHhL1Reverse`. */
@@ -141,6 +154,13 @@ abstract class Recurrent extends Module {
       throw new ShapeError(
         `${this.label} needs an input [${this.batchFirst ? "batch, length" : "length, batch"}, ${this.inputSize}], or [length, ${this.inputSize}], not [${input.shape}]`,
       );
+    const batch = input.shape[this.batchFirst ? 0 : 1];
+    const before = [this.numLayers * this.#directions, batch, this.hiddenSize];
+    for (const state of [hidden, cell])
+      if (state && state.shape.join() !== before.join())
+        throw new ShapeError(
+          `${this.label}: states are [layers · directions, batch, hiddenSize] = [${before}], not [${state.shape}]`,
+        );
     const states: States[] = [];
     let x = this.batchFirst ? transpose(input, 0, 1) : input;
     for (let layer = 0; layer < this.numLayers; layer++) {
@@ -190,6 +210,7 @@ export class LSTM extends Recurrent {
 
   /** @param x [length, batch, inputSize], or with the batch first; one sequence [length, inputSize], whose states and results have no batch. */
   forward(x: Tensor, states: RecurrentStates = {}): LSTMResult {
+    requireStates("LSTM", states);
     const { output, states: last } = this.run(x, states);
     const [hidden, cell] = last as [Tensor, Tensor];
     return { output, hidden, cell };
@@ -218,9 +239,10 @@ export class GRU extends Recurrent {
   }
 
   /** @param x [length, batch, inputSize], or with the batch first; one sequence [length, inputSize], whose state and results have no batch. */
-  forward(x: Tensor, { hidden: before }: RecurrentStates = {}): GRUResult {
-    const { output, states } = this.run(x, { hidden: before });
-    const [hidden] = states as [Tensor];
+  forward(x: Tensor, states: RecurrentStates = {}): GRUResult {
+    requireStates("GRU", states);
+    const { output, states: last } = this.run(x, { hidden: states.hidden });
+    const [hidden] = last as [Tensor];
     return { output, hidden };
   }
 
