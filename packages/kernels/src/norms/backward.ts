@@ -59,7 +59,7 @@ export function normBackward<B>(
   });
   const owner = rowOwner(shape);
   if (owner) target.launch(rowGradient(owner, operands, shape));
-  else groupGradient(target, operands, shape);
+  else if (size > 0) groupGradient(target, operands, shape);
   normParameterGradients(target, operands, shape);
 }
 

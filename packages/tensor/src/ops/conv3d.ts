@@ -84,6 +84,10 @@ export const conv3d: Composite<
       number,
       number,
     ];
+    if (spread[0] * (depth - 1) >= all)
+      throw new ShapeError(
+        `conv3d: a kernel of depth ${depth} does not fit into [${input.shape}] with padding [${pads}]`,
+      );
     const reached = unfold(slices.reshape([batch, all, 1, rows * columns * channels]), {
       window: [depth, 1],
       stride: [steps[0], 1],

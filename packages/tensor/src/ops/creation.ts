@@ -65,6 +65,7 @@ export const linspace: (
     count: number,
     { dtype = "float32" }: CreationOptions = {},
   ): Tensor => {
+    if (count < 0) throw new ShapeError(`linspace: there are no ${count} numbers`);
     const step = count > 1 ? (end - start) / (count - 1) : 0;
     // From both ends, as in torch, so that the last number is `end`.
     const numbers = Float64Array.from({ length: count }, (_, i) =>
@@ -99,8 +100,13 @@ export const eye: (runtime: Runtime, rows: number, options?: EyeOptions) => Tens
     runtime: Runtime,
     rows: number,
     { columns = rows, dtype = "float32" }: EyeOptions = {},
-  ): Tensor =>
-    eq(indicesOf(runtime, rows, [rows, 1]), indicesOf(runtime, columns, [columns])).to(dtype),
+  ): Tensor => {
+    if (rows < 0 || columns < 0)
+      throw new ShapeError(`eye: there is no matrix of ${rows} rows and ${columns} columns`);
+    return eq(indicesOf(runtime, rows, [rows, 1]), indicesOf(runtime, columns, [columns])).to(
+      dtype,
+    );
+  },
 );
 
 /** Options of {@link tril} and {@link triu}. */

@@ -292,6 +292,11 @@ export const indexPut: Composite<
     const rest = x.shape.slice(list.length);
     const [index, places] = flatIndex("indexPut", list, dimensions);
     const rows = [...places, ...rest];
+    const lead = rows.length - values.rank;
+    if (lead < 0 || values.shape.some((size, d) => size !== 1 && size !== rows[d + lead]))
+      throw new ShapeError(
+        `indexPut: values [${values.shape}] do not broadcast to [${rows}], the places that the indices name in [${x.shape}]`,
+      );
     const spread = values.shape.join() === rows.join() ? values : values.expand(rows);
     const source = spread.reshape([index.size, ...rest]);
     const flat = x.reshape([product(dimensions), ...rest]);

@@ -5,6 +5,7 @@ import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { lt, where } from "./comparison.js";
 import { mul } from "./elementwise.js";
+import { floating } from "./floating.js";
 
 /** The products of all pairs of two vectors, as a matrix [a, b]. */
 export const outer: (a: Tensor, b: Tensor) => Tensor = checked(
@@ -25,6 +26,7 @@ export const lerp: (a: Tensor, b: Tensor, weight: Tensor | number) => Tensor = c
   "lerp",
   { a: kinds.tensor, b: kinds.tensor, weight: kinds.either(kinds.tensor, kinds.number) },
   (a: Tensor, b: Tensor, weight: Tensor | number): Tensor => {
+    for (const x of [a, b]) floating("lerp", x);
     const [from, to] = [castTo(a, "float32"), castTo(b, "float32")];
     const way = to.sub(from);
     const result = between(from, to, way, weight);

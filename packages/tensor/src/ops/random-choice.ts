@@ -96,8 +96,10 @@ export const randperm: (runtime: Runtime, n: number, options: DrawOptions) => Te
     n: kinds.integer,
     options: kinds.options({ generator: kinds.generator }),
   },
-  (runtime: Runtime, n: number, { generator }: DrawOptions): Tensor =>
-    argsort(whole(runtime, [n], "uint32", generator, { low: 0, count: 2 ** 32 })),
+  (runtime: Runtime, n: number, { generator }: DrawOptions): Tensor => {
+    if (n < 0) throw new ShapeError(`randperm: there are no ${n} numbers`);
+    return argsort(whole(runtime, [n], "uint32", generator, { low: 0, count: 2 ** 32 }));
+  },
 );
 
 /** Options of {@link multinomial}. */
@@ -108,7 +110,8 @@ export interface MultinomialOptions extends DrawOptions {
 
 /**
  * Classes drawn by their probabilities [..., classes], which need not add up to 1, as uint32 [..., count]. A class of probability 0 is drawn
- * only where the others are used up. No gradient flows: for a policy gradient weight the log-probabilities of what was drawn.
+ * only where the others are used up. Nothing is read, so that numbers which are no probabilities are not refused: with replacement, classes that
+ * are all 0 give an index out of range. No gradient flows: for a policy gradient weight the log-probabilities of what was drawn.
  */
 export const multinomial: (
   probabilities: Tensor,
@@ -131,9 +134,9 @@ export const multinomial: (
   ): Tensor => {
     const lead = probabilities.shape.slice(0, -1);
     const classes = probabilities.shape.at(-1);
-    if (!classes || count < 1)
+    if (!classes || count < 1 || (count > classes && !replacement))
       throw new ShapeError(
-        `multinomial: ${count} of the classes of [${probabilities.shape}] cannot be drawn`,
+        `multinomial: ${count} of the classes of [${probabilities.shape}] cannot be drawn${classes ? " without replacement" : ""}`,
       );
     return noGrad(() => {
       const weights = castTo(probabilities, "float32");

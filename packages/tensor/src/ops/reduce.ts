@@ -12,7 +12,7 @@ import { eq, ne } from "./comparison.js";
 import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
 import { cumprod } from "./scan.js";
-import { shift } from "./windows.js";
+import { axisOf, shift } from "./windows.js";
 
 /** The attributes of reductions. */
 export interface Reduction {
@@ -171,14 +171,14 @@ export const amax: Reduce<KeepOptions> = untypedReduction("amax", maxOp);
 /** Minimum over `axes`; NaN wins. Equal minima share the gradient. */
 export const amin: Reduce<KeepOptions> = untypedReduction("amin", minOp);
 
-/** Whether any number over `axes` is not 0, as a mask. */
+/** Whether any number over `axes` is not 0, as a mask: 0 where there are none. */
 export const any: Reduce<KeepOptions> = reduction("any", (x, axes, options) =>
-  amax(ne(x, 0), axes, options),
+  x.size === 0 ? sum(ne(x, 0), axes, options) : amax(ne(x, 0), axes, options),
 );
 
-/** Whether no number over `axes` is 0, as a mask. */
+/** Whether no number over `axes` is 0, as a mask: 1 where there are none. */
 export const all: Reduce<KeepOptions> = reduction("all", (x, axes, options) =>
-  amin(ne(x, 0), axes, options),
+  x.size === 0 ? prod(ne(x, 0), axes, options) : amin(ne(x, 0), axes, options),
 );
 
 /** The gradient of a broadcast: summed over the dimensions that were repeated. */
@@ -198,10 +198,15 @@ export const sumTo: (x: Tensor, shape: readonly number[]) => Tensor = checked(
 function reduceAxes(op: Op<Reduction>, x: Tensor, axes: Axes, keepDimensions: boolean): Tensor {
   const all = x.shape.map((_, d) => d);
   const wanted = axes === undefined ? all : typeof axes === "number" ? [axes] : axes;
-  const chosen = new Set(wanted.map((axis) => (axis < 0 ? axis + x.rank : axis)));
-  for (const axis of chosen)
-    if (!(axis in x.shape))
-      throw new ShapeError(`${op.name}: axis ${axis} is none of the dimensions of [${x.shape}]`);
+  // A scalar is a line of one element, as in torch: axis 0 or -1 is its own.
+  const given = x.rank === 0 ? { shape: [1] } : x;
+  const chosen = new Set(wanted.map((axis) => axisOf(op.name, given, axis)));
+  if (
+    (op === maxOp || op === minOp) &&
+    x.size === 0 &&
+    all.some((d) => chosen.has(d) && x.shape[d] === 0)
+  )
+    throw new ShapeError(`${op.name}: [${x.shape}] has no elements over its axes [${[...chosen]}]`);
   let result = x;
   for (let last = x.rank - 1; last >= 0; last--) {
     if (!chosen.has(last)) continue;

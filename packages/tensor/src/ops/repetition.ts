@@ -21,6 +21,8 @@ export const repeat: (x: Tensor, counts: readonly number[]) => Tensor = checked(
     const lead = counts.length - x.rank;
     if (lead < 0)
       throw new ShapeError(`repeat: [${x.shape}] needs at least ${x.rank} counts, not [${counts}]`);
+    if (counts.some((count) => count < 0))
+      throw new ShapeError(`repeat: counts are 0 or more, not [${counts}]`);
     const shape = counts.map((_, d) => x.shape[d - lead] ?? 1);
     const apart = reshape(
       x,

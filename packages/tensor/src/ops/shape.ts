@@ -65,7 +65,8 @@ const expandOp: Op<readonly number[]> = defineOp<readonly number[]>({
   shape([x], shape) {
     const { shape: from, dtype } = x as TensorSpec;
     const lead = shape.length - from.length;
-    if (lead < 0 || from.some((size, d) => size !== 1 && size !== shape[lead + d]))
+    const isLonger = lead >= 0 && shape.every((size) => size >= 0);
+    if (!isLonger || from.some((size, d) => size !== 1 && size !== shape[lead + d]))
       throw new ShapeError(
         `expand: [${from}] does not expand to [${shape}]: only sizes of 1 can be repeated`,
       );
@@ -80,14 +81,20 @@ const expandOp: Op<readonly number[]> = defineOp<readonly number[]>({
   backward: ({ inputs, gradients }) => [sumTo(gradients[0] as Tensor, (inputs[0] as Tensor).shape)],
 });
 
-/** Repeats size-1 dimensions up to a larger shape, and adds leading ones, as a copy. */
+/** Repeats size-1 dimensions up to a larger shape, and adds leading ones, as a copy. A size of −1 stays as it is. */
 export const expand: CallableOp<
   (x: Tensor, shape: readonly number[]) => Tensor,
   readonly number[]
 > = callable(
   expandOp,
   { x: kinds.tensor, shape: kinds.integers },
-  (x: Tensor, shape: readonly number[]) => expandOp.apply([x], shape),
+  (x: Tensor, shape: readonly number[]) => {
+    const kept = x.rank - shape.length;
+    return expandOp.apply(
+      [x],
+      shape.map((size, d) => (size === -1 ? (x.shape[d + kept] ?? size) : size)),
+    );
+  },
 );
 
 function repeated({ shape }: TensorSpec, out: TensorSpec): readonly CopiedDimension[] {
@@ -121,14 +128,18 @@ const permuteOp: Op<readonly number[]> = defineOp<readonly number[]>({
   },
 });
 
-/** The dimensions in another order, as a copy: result dimension d is input dimension order[d]. */
+/** The dimensions in another order, as a copy: result dimension d is input dimension order[d]. Negative ones count from the end. */
 export const permute: CallableOp<
   (x: Tensor, order: readonly number[]) => Tensor,
   readonly number[]
 > = callable(
   permuteOp,
   { x: kinds.tensor, order: kinds.integers },
-  (x: Tensor, order: readonly number[]) => permuteOp.apply([x], order),
+  (x: Tensor, order: readonly number[]) =>
+    permuteOp.apply(
+      [x],
+      order.map((d) => (d < 0 ? d + x.rank : d)),
+    ),
 );
 
 /** Exchanges two dimensions; negative ones count from the end. */
@@ -146,15 +157,24 @@ export const transpose: (x: Tensor, a: number, b: number) => Tensor = checked(
 export const unsqueeze: (x: Tensor, axis: number) => Tensor = checked(
   "unsqueeze",
   { x: kinds.tensor, axis: kinds.integer },
-  (x: Tensor, axis: number): Tensor =>
-    reshape(x, x.shape.toSpliced(axis < 0 ? axis + x.rank + 1 : axis, 0, 1)),
+  (x: Tensor, axis: number): Tensor => {
+    const d = axis < 0 ? axis + x.rank + 1 : axis;
+    if (d < 0 || d > x.rank)
+      throw new ShapeError(`unsqueeze: [${x.shape}] has no place ${axis} for a dimension`);
+    return reshape(x, x.shape.toSpliced(d, 0, 1));
+  },
 );
 
-/** Removes a dimension of size 1. */
-export const squeeze: (x: Tensor, axis: number) => Tensor = checked(
+/** Removes a dimension of size 1, or all of them. */
+export const squeeze: (x: Tensor, axis?: number) => Tensor = checked(
   "squeeze",
-  { x: kinds.tensor, axis: kinds.integer },
-  (x: Tensor, axis: number): Tensor => {
+  { x: kinds.tensor, axis: kinds.optional(kinds.integer) },
+  (x: Tensor, axis?: number): Tensor => {
+    if (axis === undefined)
+      return reshape(
+        x,
+        x.shape.filter((size) => size !== 1),
+      );
     const d = axisOf("squeeze", x, axis);
     if (x.shape[d] !== 1)
       throw new ShapeError(`squeeze: axis ${axis} of [${x.shape}] has size ${x.shape[d]}, not 1`);

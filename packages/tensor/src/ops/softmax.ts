@@ -76,10 +76,11 @@ export interface SoftmaxOptions {
 }
 
 /** Applies an op over the last axis to another axis. A `dtype` from the caller takes precedence over autocast. */
-function along(op: Op<null>, x: Tensor, axis: number, { dtype }: SoftmaxOptions): Tensor {
-  const position = axis < 0 ? axis + x.rank : axis;
-  if (x.rank > 0 && !(position in x.shape))
-    throw new ShapeError(`${op.name}: axis ${axis} is none of the dimensions of [${x.shape}]`);
+function along(op: Op<null>, x: Tensor, axis: number, options: SoftmaxOptions): Tensor {
+  // A scalar is a line of one element, as in torch.
+  if (x.rank === 0) return along(op, x.reshape([1]), axis, options).reshape([]);
+  const { dtype } = options;
+  const position = axisOf(op.name, x, axis);
   if (dtype) return inDType(x, dtype, (typed) => along(op, typed, axis, {}));
   const last = x.rank - 1;
   if (position >= last) return op.apply([x], null);
@@ -147,7 +148,10 @@ const placeOf = (name: string, largest: boolean): Place =>
     name,
     { x: kinds.tensor, axis: kinds.optional(kinds.integer) },
     (x: Tensor, axis?: number): Tensor => {
-      if (axis === undefined) return argmaxOfRows(x.reshape([x.size]), largest);
+      if (axis === undefined || x.rank === 0) {
+        if (axis !== undefined) axisOf(name, { shape: [1] }, axis);
+        return argmaxOfRows(x.reshape([x.size]), largest);
+      }
       const d = axisOf(name, x, axis);
       const last = x.shape.map((_, other) => other).filter((other) => other !== d);
       return argmaxOfRows(d === x.rank - 1 ? x : x.detach().permute([...last, d]), largest);

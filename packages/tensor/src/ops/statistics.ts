@@ -80,7 +80,7 @@ function squaredDeviation(
   return sum(squares, axes, { keepDimensions }).mul(1 / Math.max(0, count - correction));
 }
 
-/** log Σ exp over `axes`. The maximum is subtracted first, so that nothing overflows. */
+/** log Σ exp over `axes`, −∞ of nothing. The maximum is subtracted first, so that nothing overflows. */
 export const logsumexp: Composite<(x: Tensor, options?: ReduceOptions) => Tensor> = composite(
   {
     name: "logsumexp",
@@ -89,6 +89,7 @@ export const logsumexp: Composite<(x: Tensor, options?: ReduceOptions) => Tensor
   },
   (x: Tensor, { axes, keepDimensions = false }: ReduceOptions = {}): Tensor =>
     inFloat32(x, (typed) => {
+      if (typed.size === 0) return sum(typed.exp(), axes, { keepDimensions }).log();
       const largest = noGrad(() => {
         const most = amax(typed, axes, { keepDimensions: true });
         return keepWhere(most, isFiniteNumber(most));

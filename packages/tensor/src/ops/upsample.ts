@@ -3,7 +3,7 @@ import * as kinds from "../arguments/kinds.js";
 import * as ownKinds from "../arguments/own-kinds.js";
 import { type Composite, composite } from "../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
-import { ShapeError } from "../errors.js";
+import { ArgumentError, ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 import { inFloat32 } from "./precision.js";
@@ -105,7 +105,7 @@ const layouts = ["length", "height, width", "depth, height, width"];
 function resampleImage(
   op: string,
   x: Tensor,
-  { size, scale = 1 }: Resized<Sizes>,
+  { size, scale: factor }: Resized<Sizes>,
   rank: 1 | 2 | 3,
   mode: kernels.ResampleMode,
 ): Tensor {
@@ -114,6 +114,9 @@ function resampleImage(
       `${op} needs an input [batch, ${layouts[rank - 1]}, channels], not [${x.shape}]`,
     );
   const before = x.shape.slice(1, -1);
+  if (!size === (factor === undefined))
+    throw new ArgumentError(`${op}: pass either the size of the result, or a scale`);
+  const scale = factor ?? 1;
   const sizes = size ?? before.map((length) => Math.floor(length * scale));
   if (sizes.length !== rank || !sizes.every((length) => Number.isInteger(length) && length > 0))
     throw new ShapeError(`${op}: [${sizes}] is no ${layouts[rank - 1]} of a result`);

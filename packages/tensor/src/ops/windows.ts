@@ -140,18 +140,19 @@ function everyStep(x: Tensor, axis: number, start: number, count: number, step: 
   return firsts.reshape([...lead, count, ...tail]);
 }
 
-/** `length` places along an axis, from `start` on. */
+/** `length` places along an axis, from `start` on; a negative start counts from the end. */
 export const narrow: (x: Tensor, axis: number, start: number, length: number) => Tensor = checked(
   "narrow",
   { x: kinds.tensor, axis: kinds.integer, start: kinds.integer, length: kinds.integer },
   (x: Tensor, axis: number, start: number, length: number): Tensor => {
     const d = axisOf("narrow", x, axis);
     const size = x.shape[d] as number;
-    if (start < 0 || length < 0 || start + length > size)
+    const first = start < 0 ? start + size : start;
+    if (first < 0 || length < 0 || first + length > size)
       throw new ShapeError(
-        `narrow: places ${start} to ${start + length} do not lie within axis ${axis} of [${x.shape}]`,
+        `narrow: ${length} places from ${start} on do not lie within axis ${axis} of [${x.shape}]`,
       );
-    return slice(x, d, { start, end: start + length });
+    return slice(x, d, { start: first, end: first + length });
   },
 );
 
@@ -161,7 +162,10 @@ export const select: (x: Tensor, axis: number, index: number) => Tensor = checke
   { x: kinds.tensor, axis: kinds.integer, index: kinds.integer },
   (x: Tensor, axis: number, index: number): Tensor => {
     const d = axisOf("select", x, axis);
-    const start = index < 0 ? index + (x.shape[d] as number) : index;
+    const size = x.shape[d] as number;
+    const start = index < 0 ? index + size : index;
+    if (!(start >= 0 && start < size))
+      throw new ShapeError(`select: axis ${axis} of [${x.shape}] has no index ${index}`);
     return narrow(x, d, start, 1).reshape(x.shape.toSpliced(d, 1));
   },
 );
@@ -300,6 +304,10 @@ export const flip: (x: Tensor, axes: number | readonly number[]) => Tensor = che
   "flip",
   { x: kinds.tensor, axes: kinds.axes },
   (x: Tensor, axes: number | readonly number[]): Tensor => {
+    if (x.rank === 0) {
+      for (const axis of [axes].flat()) axisOf("flip", { shape: [1] }, axis);
+      return x;
+    }
     const places = whole(x);
     for (const axis of [axes].flat()) {
       const d = axisOf("flip", x, axis);

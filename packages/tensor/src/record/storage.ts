@@ -27,8 +27,12 @@ export function copyOf(data: HostData): HostData {
   return data.slice();
 }
 
-/** @throws TypeError for data that would be stored as NaN: lists of lists, and arrays of halves that only `get()` decodes */
+/** @throws TypeError for data that would be stored as NaN: lists of lists, and arrays of halves that only `get()` decodes; for 64-bit integers */
 export function requireNumbers(data: HostData): void {
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array)
+    throw new TypeError(
+      "tensor: its data has integers of 64 bits, which no dtype holds: pass Int32Array.from(data, Number)",
+    );
   if (ArrayBuffer.isView(data)) return;
   if (!Array.isArray(data))
     throw new TypeError(

@@ -265,7 +265,7 @@ export abstract class FurtherMethods {
     return ops.unsqueeze(self(this), axis);
   }
   /** Removes a dimension of size 1. No copy. */
-  squeeze(axis: number): Tensor {
+  squeeze(axis?: number): Tensor {
     return ops.squeeze(self(this), axis);
   }
   /** The elements from `start` up to `end` along an axis, as a copy. */
@@ -293,8 +293,8 @@ export abstract class FurtherMethods {
     return ops.flip(self(this), axes);
   }
   /** Shifts the elements along an axis by `by` places; those past the end wrap around to the start. */
-  roll(by: number, axis: number): Tensor {
-    return ops.roll(self(this), by, axis);
+  roll(by: number | readonly number[], axes?: number | readonly number[]): Tensor {
+    return ops.roll(self(this), by, axes);
   }
   /** The elements at the places that a uint32 index names along an axis. */
   gather(axis: number, index: Tensor): Tensor {
