@@ -1,10 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DataError } from "@halfstep/data";
+import type { StateDict } from "@halfstep/nn";
+import { writeSafetensors } from "@halfstep/safetensors";
 import { cpuRuntime, noGrad } from "@halfstep/tensor";
-import { recipeFor } from "@halfstep/trainer";
+import { recipeFor, safetensorsOf } from "@halfstep/trainer";
 import { readWeights } from "@halfstep/trainer/node";
 import { runApp } from "@halfstep/vitest/run-app";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -48,6 +50,32 @@ it("classes and weights of other networks are refused", async () => {
   const { "conv1.weight": _, ...rest } = await readWeights(file);
   expect(() => networkOfWeights(rest, file)).toThrow(DataError);
   expect(() => networkOfWeights(rest, file)).toThrow("is of no ResNet: there is no conv1.weight");
+});
+
+it("weights that lack a name, or have another shape, are named with the nearest ones", async () => {
+  const { "layer2.0.conv1.weight": moved, ...rest } = await readWeights(file);
+  const { "conv1.weight": first, ...others } = await readWeights(file);
+  if (!moved || !first) throw new Error("the fixture has no convolutions");
+  const folder = mkdtempSync(join(root, "weights-"));
+  const refusal = async (weights: StateDict): Promise<string> => {
+    const path = join(folder, "changed.safetensors");
+    writeFileSync(path, writeSafetensors(safetensorsOf(weights)));
+    const options = {
+      ...{ path, recipe: recipeFor("float32") },
+      viewFor: async () => fileView("images", ten, 8, {}),
+    };
+    return openPretrained(cpuRuntime(), options).then(
+      () => "",
+      (error: Error) => error.message,
+    );
+  };
+  expect(await refusal({ ...rest, "layer2.0.convX.weight": moved })).toMatch(
+    /has weights of another model: missing: layer2\.0\.conv1\.weight \(nearest: layer2\.0\.convX\.weight\); unexpected: layer2\.0\.convX\.weight$/,
+  );
+  const wide = { shape: [4, 3, 5, 5], dtype: "float32", data: new Float32Array(300) } as const;
+  expect(await refusal({ ...others, "conv1.weight": wide })).toMatch(
+    /of another shape: conv1\.weight is \[4,3,5,5\], and the model's \[4,3,3,3\]$/,
+  );
 });
 
 it("is evaluated and asked by flags alone", async () => {

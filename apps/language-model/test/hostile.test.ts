@@ -104,7 +104,11 @@ it.each([
 });
 
 it("with weights of another model is refused by its name", async () => {
-  const said = await openingWith("config.json", JSON.stringify({ ...config, n_layer: 2 }));
+  const deeper = await openingWith("config.json", JSON.stringify({ ...config, n_layer: 2 }));
+  expect(deeper).toMatch(
+    /^the folder: has weights of another model .* missing: transformer\.h\.1\..*, and 6 more$/,
+  );
+  const said = await openingWith("config.json", JSON.stringify({ ...config, n_layer: 40 }));
   expect(said).toMatch(/^config\.json: describes a GPT-2 of \d+ parameters, and its weights have/);
   const fewer = await openingWith("config.json", JSON.stringify({ ...config, n_positions: 3 }));
   expect(fewer).toMatch(

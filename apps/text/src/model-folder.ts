@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
@@ -105,6 +105,11 @@ export async function openModel(
   directory: string,
   { lowerCase, peft, key }: OpenOptions = {},
 ): Promise<SavedModel> {
+  if (statSync(directory, { throwIfNoEntry: false })?.isFile())
+    throw new DataError(
+      directory,
+      "is a file: name its folder, which has config.json and vocab.txt beside the weights",
+    );
   const source = configOf(directory);
   const own = await readJsonFile(source, { mostBytes: longestConfig });
   const foreign = peft === undefined ? undefined : await readForeignAdapter(peft);

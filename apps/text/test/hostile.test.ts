@@ -87,6 +87,10 @@ it("with files of two models is refused", async () => {
   );
   const layers = hostileJson({ ...config, num_hidden_layers: 2 });
   expect(await openingWith("config.json", layers)).toMatch(
+    /^the folder: has weights of another model .* missing: bert\.encoder\.layer\.1\..*, and 10 more$/,
+  );
+  const many = hostileJson({ ...config, num_hidden_layers: 40 });
+  expect(await openingWith("config.json", many)).toMatch(
     /^config\.json: describes a BERT of \d+ par/,
   );
   const places = hostileJson({
@@ -127,4 +131,11 @@ it("takes hidden_act and do_lower_case over", async () => {
   expect(saved.tokenizer.tokenize("good Good")).toEqual(["good", "[UNK]"]);
   writeFileSync(join(folder, "tokenizer_config.json"), '{"do_lower_case":1}');
   await expect(openModel(folder)).rejects.toThrow("tokenizer_config.json: has a do_lower_case");
+});
+
+it("is a folder: a file of weights alone is refused, and its folder asked for", async () => {
+  const file = join(folder, "model.safetensors");
+  await expect(openModel(file)).rejects.toThrow(
+    "is a file: name its folder, which has config.json",
+  );
 });

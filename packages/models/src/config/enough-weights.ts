@@ -12,8 +12,8 @@ export interface DescribedModel {
 }
 
 /**
- * Refuses a configuration that describes a larger model than its weights. Making a model allocates memory for all its parameters, so
- * a tiny file could exhaust memory: call this before a model is made from untrusted options.
+ * Refuses a configuration that describes a model of more than twice its weights. Making a model allocates memory for all its parameters, so
+ * a tiny file could exhaust memory: call this before a model is made from untrusted options. Of a smaller excess, loading lists what is missing.
  *
  * @throws ConfigError
  * @example
@@ -25,7 +25,7 @@ export function requireEnoughWeights(
 ): void {
   const given = Object.values(weights).reduce((sum, { data }) => sum + data.length, 0);
   // Negated so that NaN is refused.
-  if (!(parameters <= given))
+  if (!(parameters <= 2 * given))
     throw new ConfigError(
       source,
       `describes ${name} of ${parameters} parameters, and its weights have ${given}: restore the one or the other`,

@@ -77,6 +77,8 @@ describe("loadPretrained", () => {
     expect(await torchStateDict(model)).toEqual(before);
     const whole = (): unknown =>
       loadPretrained(model, { weights, source, recipe: recipeFor("float32"), onNote: () => {} });
-    expect(whole).toThrow("of another shape: fc.weight, fc.bias");
+    expect(whole).toThrow(
+      "of another shape: fc.weight is [4,2], and the model's [7,2], fc.bias is [4], and the model's [7]",
+    );
   });
 });

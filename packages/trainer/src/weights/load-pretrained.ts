@@ -1,6 +1,5 @@
 import type { Recipe } from "@halfstep/autocast";
 import {
-  describeStateDictKeys,
   loadTorchStateDict,
   type Module,
   type StateDict,
@@ -9,6 +8,7 @@ import {
 } from "@halfstep/nn";
 import { CheckpointError } from "../checkpoint/checkpoint-error.js";
 import { noteRange } from "./audit-range.js";
+import { describeMisfits } from "./describe-misfits.js";
 
 /** Weights to start a training from. */
 export interface PretrainedWeights {
@@ -53,7 +53,7 @@ export function loadPretrained(
     unexpected: unexpected.filter((name) => !isOfHead(name)),
     misshapen: misshapen.filter((name) => !isOfHead(name)),
   };
-  const problems = describeStateDictKeys(ofBody);
+  const problems = describeMisfits(model, weights, ofBody);
   if (problems !== "")
     throw new CheckpointError("misfit", source, `has weights of another model: ${problems}`);
   const body = Object.entries(weights).filter(([name]) => !isOfHead(name));

@@ -1,11 +1,6 @@
-import {
-  describeStateDictKeys,
-  loadTorchStateDict,
-  type Module,
-  type StateDict,
-  StateDictError,
-} from "@halfstep/nn";
+import { loadTorchStateDict, type Module, type StateDict, StateDictError } from "@halfstep/nn";
 import { CheckpointError } from "../checkpoint/checkpoint-error.js";
+import { describeMisfits } from "./describe-misfits.js";
 
 /**
  * Loads weights of others into a model by torch's names and layouts: all of them, or none.
@@ -23,7 +18,7 @@ export function loadWeights(model: Module, weights: StateDict, source: string): 
     throw new CheckpointError(
       "misfit",
       source,
-      `has weights of another model: ${describeStateDictKeys(error)}`,
+      `has weights of another model: ${describeMisfits(model, weights, error)}`,
       error,
     );
   }
