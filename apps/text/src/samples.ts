@@ -32,8 +32,9 @@ export async function samplesOf(
 /** Lines for the terminal: the correct answer, the prediction where it differs, and the text. */
 export const describeSamples = (samples: readonly Sample[]): readonly string[] =>
   samples.map(({ text = "", label, prediction }) => {
-    const said = label === prediction ? label : `${label}, not ${prediction}`;
-    return `  ${cut(text)} → ${cut(said ?? "")}`;
+    const named = (answer: string | undefined): string => answer || "(no label)";
+    const said = label === prediction ? named(label) : `${named(label)}, not ${named(prediction)}`;
+    return `  ${cut(text)} → ${cut(said)}`;
   });
 
 /** A text, or a pair with a tab between its parts, as `predict` takes them. */
@@ -49,7 +50,10 @@ function askedOf({ kind, labels, splits }: TaskData): readonly Asked[] {
   if (kind === "labels")
     return splits.test.map(({ labels: given, ...text }) => ({
       text: lineOf(text),
-      label: given.map(nameOf).join(" "),
+      label: given
+        .toSorted((a, b) => a - b)
+        .map(nameOf)
+        .join(" "),
     }));
   if (kind === "tags")
     return (
