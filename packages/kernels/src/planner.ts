@@ -37,6 +37,7 @@ export {
   type FusedElementwise,
   fuseElementwiseLaunches,
 } from "./fused-elementwise.js";
+export { type RowSum, rowSumOf, segmentedIndex } from "./gather-scatter/add-rows.js";
 export { isGather } from "./gather-scatter/gather.js";
 export type { Indexing } from "./indexing.js";
 export type { AccumulableKernel, EpilogueKernel, TwinnableKernel } from "./kernel.js";

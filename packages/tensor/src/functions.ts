@@ -49,7 +49,9 @@ export type { OptimizationGoal } from "./plan/pipeline.js";
 export type { Plan, PlanBuffer, PlannedLaunch, PlannedValue, PlanStatistics } from "./plan/plan.js";
 export type { CastDecision } from "./record/cast-decision.js";
 export {
+  type AddedRows,
   type CarriedPart,
+  type CarryRows,
   type Divide,
   type Division,
   type HostFunction,
@@ -58,6 +60,8 @@ export {
   type HostOpDefinition,
   type HostPart,
   hostLaunch,
+  type RowStage,
+  type RowsOfPart,
 } from "./record/host-op.js";
 export type { OpSite } from "./record/op-sites.js";
 export type { NonFiniteOrigin, ProvenanceMode } from "./record/provenance.js";

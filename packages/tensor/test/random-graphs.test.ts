@@ -17,7 +17,7 @@ import { allPasses, type PassName } from "../src/internals.js";
 import * as ops from "../src/ops/index.js";
 import { assignMemory } from "../src/plan/assign-memory.js";
 import type { Pass, PlanGraph } from "../src/plan/graph.js";
-import { hostOpsOf, withHostOps } from "../src/plan/host-ops.js";
+import { planHostOps } from "../src/plan/host-ops.js";
 import { foldCasts } from "../src/plan/passes/fold-casts.js";
 import { fuseElementwise } from "../src/plan/passes/fuse-elementwise.js";
 import { fuseEpilogues } from "../src/plan/passes/fuse-epilogues.js";
@@ -252,12 +252,13 @@ const stages: readonly Pass[] = [
 /** Plans the open recording pass by pass, and checks each stage by simulation. */
 function checkPlanning({ recording }: Runtime): void {
   const recorded = graphOf(recording);
-  let graph = recorded;
-  for (const pass of [...stages, (last: PlanGraph) => withHostOps(last, recorded, true)]) {
+  const hostOps = planHostOps(recorded, recorded, true);
+  let graph = hostOps.prepared;
+  for (const pass of [...stages, (last: PlanGraph) => hostOps.arranged(last)]) {
     graph = pass(graph);
     // No pass drops, moves or changes a function of the host.
-    expect(hostOpsOf(graph.nodes).map((op) => op.recorded)).toEqual(
-      hostOpsOf(recorded.nodes).map((op) => op.recorded),
+    expect(hostOps.listed(graph.nodes).map((op) => op.recorded)).toEqual(
+      hostOps.listed(recorded.nodes).map((op) => op.recorded),
     );
     for (const reuse of [false, true])
       expect(memoryMistakes(graph, assignMemory(graph, reuse))).toEqual([]);

@@ -10,10 +10,10 @@ import { hardwareClasses, planningRuntime } from "./planned-steps.js";
 // Where in the backward pass of a GPT the parts of its gradients are ready to be exchanged.
 
 /** Each part in the order of its exchange: its share of the bytes, and of the backward pass that comes before it. */
-function partsOf(hardware: (typeof hardwareClasses)[number]) {
+function partsOf(hardware: (typeof hardwareClasses)[number], vocabSize: number) {
   const runtime = planningRuntime(hardware);
   const model = new GPT(runtime, {
-    ...{ seed: 0, vocabSize: 65, blockSize: 256 },
+    ...{ seed: 0, vocabSize, blockSize: 256 },
     ...{ nLayer: 6, nHead: 3, nEmbd: 192, dropout: 0.1 },
   });
   const parameters = [...model.parameters()];
@@ -33,7 +33,7 @@ function partsOf(hardware: (typeof hardwareClasses)[number]) {
   const tokens = runtime.tensor(new Uint32Array(8 * 256), [8, 256]);
   const plan = runtime.plan(() => {
     const loss = autocast({ dtype: "float16" }, () => {
-      const scores = model.forward(tokens).reshape([8 * 256, 65]);
+      const scores = model.forward(tokens).reshape([8 * 256, vocabSize]);
       return crossEntropy(scores, runtime.tensor(new Uint32Array(8 * 256)));
     });
     scaler.scale(loss).backward();
@@ -44,16 +44,17 @@ function partsOf(hardware: (typeof hardwareClasses)[number]) {
   });
   const first = plan.launches.findIndex(({ isBackward }) => isBackward);
   const last = plan.hostOps.at(-1)?.position as number;
-  const total = plan.hostOps.reduce((sum, { part }) => sum + part.length, 0);
+  const total = parameters.reduce((sum, { size }) => sum + size, 0);
   return plan.hostOps.map(({ position, part }) => ({
     ready: Math.round((100 * (position - first)) / (last - first)),
     share: Math.round((100 * part.length) / total),
     part: [part.offset, part.length],
+    stage: part.rows?.stage,
   }));
 }
 
 test("five parts of a GPT's gradients get ready one after the other", () => {
-  const [onCpus = [], onGpus = []] = hardwareClasses.map(partsOf);
+  const [onCpus = [], onGpus = []] = hardwareClasses.map((hardware) => partsOf(hardware, 65));
   console.log(
     `note: gradients of a GPT of 6 layers are ready at ${onGpus.map(({ ready, share }) => `${ready} % (${share} % of them)`).join(", ")} of the backward pass`,
   );
@@ -64,4 +65,19 @@ test("five parts of a GPT's gradients get ready one after the other", () => {
   expect(onGpus[1]?.ready).toBeLessThan(70);
   // Ranks on other hardware exchange the same parts in the same order.
   expect(onCpus.map(({ part }) => part)).toEqual(onGpus.map(({ part }) => part));
+});
+
+test("the gradient of a tied embedding is ready but for the rows of the batch when the head's product is", () => {
+  const [onCpus = [], onGpus = []] = hardwareClasses.map((hardware) => partsOf(hardware, 4096));
+  console.log(
+    `note: with 4096 words, at ${onGpus.map(({ ready, share, stage = "whole" }) => `${ready} % (${share} %, ${stage})`).join(", ")}`,
+  );
+  const [rest] = onGpus;
+  expect(rest).toMatchObject({ stage: "rest", part: [0, 4096 * 192] });
+  expect(rest?.ready).toBeLessThan(10);
+  // Behind the rows come the biases alone, which are a small group.
+  expect(onGpus.at(-2)).toMatchObject({ stage: "rows", part: [0, 4096 * 192] });
+  expect(onCpus.map(({ part, stage }) => [part, stage])).toEqual(
+    onGpus.map(({ part, stage }) => [part, stage]),
+  );
 });

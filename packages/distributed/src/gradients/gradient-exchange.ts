@@ -16,9 +16,10 @@ import { type CompressedGroup, PowerSgd, type PowerSgdOptions } from "../compres
 import type { ParameterShard } from "../shards/parameter-shard.js";
 import { ShardedParameters } from "../shards/sharded-parameters.js";
 import { allFinite } from "../wire/all-finite.js";
-import { Exchange, type ExchangeOptions } from "../wire/exchange.js";
+import { Exchange, type ExchangeOptions, type MeanOptions } from "../wire/exchange.js";
 import { AgreedStop, type StopRequest } from "./agreed-stop.js";
 import { packed } from "./packed.js";
+import { type BegunRows, RowsExchange } from "./rows-exchange.js";
 
 /**
  * "allReduce": every rank steps all parameters. "zero1": every rank steps its shard, and has the moments and masters of that shard alone.
@@ -82,6 +83,8 @@ interface StepExchange {
   readonly missing: (number | undefined)[];
   /** 1 where a gradient of this rank is infinite or NaN. */
   nonFinite: number;
+  /** Gradients whose rows are still to come, by group and offset. */
+  readonly begun: Map<string, BegunRows>;
   readonly stop: StopRequest;
 }
 
@@ -106,6 +109,7 @@ export class GradientExchange {
   readonly #stop: AgreedStop;
   readonly #sharded: ShardedParameters[] = [];
   readonly #powerSgd: PowerSgd | undefined;
+  readonly #rows: RowsExchange;
   readonly #buckets: number;
   readonly #leastBytes: number;
   /** By the most parts of a group: a plan is cached by its host ops. */
@@ -130,6 +134,7 @@ export class GradientExchange {
     this.#stop = new AgreedStop(signal);
     this.signal = this.#stop.signal;
     this.#exchange = new Exchange(carrier, options);
+    this.#rows = new RowsExchange(this.#exchange);
     if (compress && mode === "zero1")
       throw new TypeError(
         'compress is for mode "allReduce": with "zero1" no rank has whole matrices of gradients',
@@ -209,7 +214,8 @@ export class GradientExchange {
     const groups = all.flatMap(({ target, gradients }, i) =>
       [...gradients.call(all[i])].map((binding) => ({ target, binding })),
     );
-    const step: StepExchange = { missing: groups.map(() => undefined), nonFinite: 0, stop };
+    const missing = groups.map(() => undefined);
+    const step: StepExchange = { missing, nonFinite: 0, begun: new Map(), stop };
     const small = groups.filter(({ binding }) => binding.length * 4 <= this.#leastBytes).length;
     const parts = Math.max(1, this.#buckets - small);
     for (const [group, { target, binding }] of groups.entries())
@@ -259,6 +265,7 @@ export class GradientExchange {
         parts,
         leastBytes: this.#leastBytes,
         carry: (part, allocate) => this.#carry(part, allocate),
+        carryRows: (rows, stage, allocate) => this.#rows.carry(rows, stage, allocate),
       },
     });
     this.#ops.set(parts, op);
@@ -284,10 +291,12 @@ export class GradientExchange {
   }
 
   #functionOf(step: StepExchange, group: number, weight: number | undefined): HostFunction {
-    return async ([numbers, header], part) => {
+    return async (operands, part) => {
+      const [numbers, header] = operands;
       if (!numbers) return;
       const label = `bucket ${part.index + 1} of ${part.count} of group ${group}`;
       const mean = { label, ...(weight !== undefined && { weight }) };
+      if (part.rows) return this.#averageRows(step, group, operands, part, mean);
       if (header) {
         const codes = new Uint16Array(numbers.buffer, 0, part.length);
         const [words, flag] = [
@@ -304,6 +313,27 @@ export class GradientExchange {
       await this.#exchange.mean(values, mean);
       if (await this.#agreedAtEnd(step, group, part)) values[0] = Number.NaN;
     };
+  }
+
+  /** A stage of a part to which each rank adds rows. */
+  async #averageRows(
+    step: StepExchange,
+    group: number,
+    operands: readonly Uint8Array<ArrayBuffer>[],
+    part: HostPart,
+    mean: MeanOptions,
+  ): Promise<void> {
+    const key = `${group} ${part.offset}`;
+    if (part.rows?.stage === "rest") {
+      const begun = await this.#rows.begin(operands, part, mean);
+      if (!begun.isFinite) step.nonFinite = 1;
+      step.begun.set(key, begun);
+      await this.#agreedAtEnd(step, group, part);
+      return;
+    }
+    if (!(await this.#rows.end(step.begun.get(key), operands, part, mean))) step.nonFinite = 1;
+    const sums = new Float32Array((operands[2] as Uint8Array<ArrayBuffer>).buffer, 0, 1);
+    if (await this.#agreedAtEnd(step, group, part)) sums[0] = Number.NaN;
   }
 
   /**

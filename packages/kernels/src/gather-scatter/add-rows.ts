@@ -1,4 +1,11 @@
-import type { Binding, Kernel, KernelBinding, KernelView, LaunchTarget } from "@halfstep/device";
+import type {
+  Binding,
+  Kernel,
+  KernelBinding,
+  KernelView,
+  Launch,
+  LaunchTarget,
+} from "@halfstep/device";
 import { type Domain, domainOf, dtypesOf, quadType, scalarType } from "../domain.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
@@ -210,3 +217,25 @@ const segmentKernels = {
   int32: ofDomain("int32"),
   uint32: ofDomain("uint32"),
 } as const;
+
+/** A sum of float rows by index: the places of the result, and the segments of sorted indices that the launch adds up. */
+export interface RowSum<B> {
+  readonly starts: Binding<B>;
+  /** [count, width] */
+  readonly rows: Binding<B>;
+  /** [places, width] */
+  readonly sum: Binding<B>;
+}
+
+/** The operands of a launch that sums float rows, each of contiguous numbers, as {@link addRows} does; undefined for other launches. */
+export function rowSumOf<B>({ kernel, bindings, scalars }: Launch<B>): RowSum<B> | undefined {
+  const { 1: lanes, 4: quads } = segmentKernels.float.addRows;
+  if (kernel !== lanes && kernel !== quads) return undefined;
+  const { length, size, inner } = scalars as Readonly<Record<"length" | "size" | "inner", number>>;
+  const [starts, , rows, sum] = bindings as [Binding<B>, Binding<B>, Binding<B>, Binding<B>];
+  return length === size * inner * (kernel === quads ? 4 : 1) ? { starts, rows, sum } : undefined;
+}
+
+/** The indices of which a launch finds the `starts` of a {@link RowSum}; undefined for other launches. */
+export const segmentedIndex = <B>({ kernel, bindings }: Launch<B>): Binding<B> | undefined =>
+  kernel === segmentStarts ? bindings[0] : undefined;

@@ -1,4 +1,4 @@
-import type { HalfDType } from "@halfstep/device";
+import type { Binding, HalfDType, Launch } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
@@ -9,7 +9,7 @@ import {
   testValues,
   unitRoundoff,
 } from "../../test/harness.js";
-import { addRows, putRows } from "./add-rows.js";
+import { addRows, putRows, rowSumOf, segmentedIndex } from "./add-rows.js";
 import { gather } from "./gather.js";
 import { scatter } from "./scatter.js";
 
@@ -121,6 +121,38 @@ describe("gather, scatter, addRows and putRows", () => {
     }
     expect(found).toEqual([]);
   });
+
+  it.each([
+    ["float32 rows", { outer: 1, inner: 4, dtype: "float32" }, true],
+    ["float16 rows of odd lengths", { outer: 1, inner: 3, dtype: "float16" }, true],
+    ["several blocks of rows", { outer: 2, inner: 4, dtype: "float32" }, false],
+    ["integers", { outer: 1, inner: 4, dtype: "uint32" }, false],
+  ] as const)(
+    "of %s are recognised as sums of rows or not",
+    (_, { outer, inner, dtype }, isSum) => {
+      const launched: Launch<object>[] = [];
+      const target = {
+        allocate: () => ({}),
+        launch: (launch: Launch<object>) => void launched.push(launch),
+      };
+      const binding = (length: number, of: Binding<object>["dtype"]): Binding<object> => ({
+        ...{ buffer: {}, offset: 0, length, dtype: of },
+      });
+      const operands = {
+        index: binding(5, "uint32"),
+        source: binding(outer * 5 * inner, dtype),
+        out: binding(outer * 7 * inner, dtype),
+      };
+      addRows(target, operands, { outer, count: 5, inner, size: 7 });
+      const [sum] = launched.flatMap((launch) => rowSumOf(launch) ?? []);
+      const [segments] = launched.filter((launch) => segmentedIndex(launch) === operands.index);
+      expect(sum?.rows).toBe(isSum ? operands.source : undefined);
+      if (isSum) expect(segments?.bindings).toContain(sum?.starts);
+      const base = { ...operands.out, buffer: {} };
+      putRows(target, { ...operands, base }, { outer, count: 5, inner, size: 7 });
+      expect(launched.filter((launch) => rowSumOf(launch))).toHaveLength(isSum ? 1 : 0);
+    },
+  );
 
   it.each(tiers)("equal their references on the GPU, %s tier", async (tier) => {
     const device = await requestTestDevice({ tier });

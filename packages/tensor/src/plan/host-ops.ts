@@ -10,6 +10,7 @@ import type { Storage } from "../record/storage.js";
 import { isWrite, type PlanGraph, type PlanNode } from "./graph.js";
 import { commitState, isBeforeState } from "./passes/commit-state.js";
 import { divideHostOps } from "./passes/divide-host-ops.js";
+import { findRows, keepRowsApart } from "./passes/keep-rows-apart.js";
 
 /** A function of the host between the launches of a plan. It cuts the plan into segments, which are submitted in turn. */
 export interface PlannedHostOp {
@@ -25,33 +26,56 @@ export interface PlannedHostOp {
   readonly awaitedAt: number;
 }
 
+/** How the host ops of a recording are planned. */
+interface HostOpPlanning {
+  /** The graph for the passes. */
+  readonly prepared: PlanGraph;
+  /** The graph behind the passes, with host ops divided and writes of state behind them. */
+  arranged(passed: PlanGraph): PlanGraph;
+  /** The host ops of a plan, in order. */
+  listed(nodes: readonly PlanNode[]): readonly PlannedHostOp[];
+}
+
 /** A host op with what plans of it take besides passes, so that the planner of programs without host ops does not hold that. */
 interface PlannableHostOp extends HostOp {
-  readonly arrange: typeof withHostOps;
-  readonly list: typeof hostOpsOf;
+  readonly planning: typeof planHostOps;
 }
 
 /** Defines a host op: launch it with `hostLaunch()` on the target of a runtime. Define each once, because plans are cached by it. */
 export function defineHostOp(definition: HostOpDefinition): HostOp {
-  const planning = { arrange: withHostOps, list: hostOpsOf };
-  const op: PlannableHostOp = Object.assign(hostKernel(definition), planning);
-  return op;
+  return Object.assign(hostKernel(definition), { planning: planHostOps });
 }
 
 /** The first host op of a graph; undefined where there is none. */
 export const hostOpIn = ({ nodes }: PlanGraph): PlannableHostOp | undefined =>
   nodes.find(({ part }) => part)?.launch.kernel as PlannableHostOp | undefined;
 
-/** The graph of a plan after host ops were divided and writes of state were put behind them. */
-export function withHostOps(graph: PlanGraph, recorded: PlanGraph, divides: boolean): PlanGraph {
+/**
+ * The planning of the host ops of a recording. Processes that exchange parts divide them alike, so what is found depends neither on passes
+ * nor on searches, which each process begins when it has read that a step was bad.
+ *
+ * @param unsearched the graph without the launches of searches.
+ * @param divides whether host ops are divided.
+ */
+export function planHostOps(
+  recorded: PlanGraph,
+  unsearched: PlanGraph,
+  divides: boolean,
+): HostOpPlanning {
+  const rows = divides ? findRows(unsearched) : [];
+  const plain = keepRowsApart(unsearched, rows);
   const operands = new Set<Storage>();
-  for (const node of recorded.nodes)
+  for (const node of plain.nodes)
     if (isBeforeState(node)) for (const { buffer } of node.launch.bindings) operands.add(buffer);
-  return commitState(divideHostOps(graph, recorded, divides), operands);
+  return {
+    prepared: keepRowsApart(recorded, rows),
+    arranged: (passed) => commitState(divideHostOps(passed, plain, divides), operands),
+    listed: hostOpsOf,
+  };
 }
 
 /** The host ops of a plan, in order. */
-export function hostOpsOf(nodes: readonly PlanNode[]): readonly PlannedHostOp[] {
+function hostOpsOf(nodes: readonly PlanNode[]): readonly PlannedHostOp[] {
   const ops = nodes.flatMap(({ part, recorded }, position) =>
     part ? [{ position, recorded: recorded[0] as number, part }] : [],
   );

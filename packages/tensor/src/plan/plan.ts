@@ -78,9 +78,14 @@ export interface PlanStatistics {
 export function plan(recording: Recording, planning: Planning): Plan {
   const { passes } = planning;
   const recorded = graphOf(recording);
-  const hostOp = hostOpIn(recorded);
-  const passed = transformed(recorded, planning);
-  const graph = hostOp?.arrange(passed, recorded, passes.includes("divideHostOps")) ?? passed;
+  const unsearched = recording.unsearched ?? recording.launches;
+  const hostOps = hostOpIn(recorded)?.planning(
+    recorded,
+    graphOf({ launches: unsearched, backwardStart: undefined, kept: recording.kept }),
+    passes.includes("divideHostOps"),
+  );
+  const passed = transformed(hostOps?.prepared ?? recorded, planning);
+  const graph = hostOps?.arranged(passed) ?? passed;
   const { slotOf, slots, lives } = assignMemory(graph, passes.includes("reuseMemory"));
   const residents = residentNumbers(recording);
   const locate = (storage: Storage): PlanBuffer =>
@@ -101,7 +106,7 @@ export function plan(recording: Recording, planning: Planning): Plan {
       const planned = { launch: { ...launch, bindings }, sources, recorded: positions, isBackward };
       return note ? { ...planned, note } : planned;
     }),
-    hostOps: hostOp?.list(graph.nodes) ?? [],
+    hostOps: hostOps?.listed(graph.nodes) ?? [],
     slots,
     values: lives.map(({ storage, first, last }) => ({
       slot: slotOf.get(storage) as number,
@@ -146,8 +151,12 @@ function residentNumbers(recording: Recording): Map<Storage, number> {
   return numbers;
 }
 
+interface RecordedLaunches extends Pick<Recording, "backwardStart" | "kept"> {
+  readonly launches: readonly Launch<Storage>[];
+}
+
 /** The launches of a recording, as passes see them. */
-export function graphOf({ launches, backwardStart, kept }: Recording): PlanGraph {
+export function graphOf({ launches, backwardStart, kept }: RecordedLaunches): PlanGraph {
   const nodes = launches.map((launch, index): PlanNode => {
     const sources = new Map<string, ScalarSource>();
     for (const { name, runtime } of launch.kernel.scalars)

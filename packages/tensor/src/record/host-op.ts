@@ -10,6 +10,18 @@ export interface HostPart {
   /** The elements of the op's first binding that it covers. */
   readonly offset: number;
   readonly length: number;
+  /** Present for a part to which the op adds rows: see {@link CarryRows}. */
+  readonly rows?: RowsOfPart;
+}
+
+/** What a call is about: the elements before rows are added, as soon as they are computed; or the rows, and with them the result. */
+export type RowStage = "rest" | "rows";
+
+/** A call for a part to which rows are added. */
+export interface RowsOfPart {
+  readonly stage: RowStage;
+  /** Numbers of a row: the part has `length / width` places. */
+  readonly width: number;
 }
 
 /**
@@ -42,9 +54,34 @@ export type Divide = <B>(
   others: readonly Binding<B>[],
 ) => CarriedPart<B>;
 
+/** A part of the first binding of a host op whose last term is a sum of rows by index: the gradient of an embedding. */
+export interface AddedRows<B> {
+  /** The part: float32 [places, width]. */
+  readonly sum: Binding<B>;
+  /** uint32 [count]: the place to which each row is added. Rows of places that do not exist are left out. */
+  readonly index: Binding<B>;
+  /** float32 [count, width] */
+  readonly rows: Binding<B>;
+}
+
+/**
+ * How a stage of a part with rows is carried out: a pure function. `sum` holds what comes before the rows from the stage "rest" on; the launch
+ * that would add the rows is left out. The function of the stage "rows" gives `sum` its result. Without a stage "rest" there are rows alone.
+ */
+export type CarryRows = <B>(
+  rows: AddedRows<B>,
+  stage: RowStage,
+  allocate: (bytes: number) => B,
+) => CarriedPart<B>;
+
 /** The limits of dividing a host op. */
 export interface Division {
   readonly carry: Divide;
+  /**
+   * Present for an op that adds rows itself. A tied embedding is computed early but for the rows of its batch, which come last: such parts of
+   * more than `leastBytes` are then carried out in two stages. Default: their sum is one part as any other.
+   */
+  readonly carryRows?: CarryRows;
   /** Most parts. */
   readonly parts: number;
   /** Least bytes of the first binding in a part. */

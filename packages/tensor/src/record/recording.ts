@@ -36,6 +36,8 @@ export class Recording {
   notes: OpNotes | undefined;
   /** Copies of memory that ends inside a quad. */
   readonly wholeQuads: Map<Storage, Storage> = new Map();
+  /** The launches before searches added theirs; undefined where there was no search. */
+  unsearched: readonly Launch<Storage>[] | undefined;
   /** Whether the results of its ops are searched for values that are not finite. It then keeps notes. */
   isSearched = false;
   /** Whether the numbers rounded to zero in those results are counted. */
@@ -138,6 +140,7 @@ export class Recording {
     this.casts.clear();
     this.wholeQuads.clear();
     this.notes = undefined;
+    this.unsearched = undefined;
     this.kept.clear();
   }
 

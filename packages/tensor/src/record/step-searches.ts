@@ -61,6 +61,7 @@ export class StepSearches {
    * @param allocate memory of the recording.
    */
   insert(recording: Recording, allocate: (bytes: number) => Storage): () => void {
+    if (recording.isSearched || recording.isCounted) recording.unsearched = [...recording.launches];
     const counts = insertCounts(recording, allocate);
     const search = insertSearch(recording, allocate);
     return () => {

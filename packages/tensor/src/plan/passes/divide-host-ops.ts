@@ -8,15 +8,25 @@ import {
   type HostPart,
   hostKernel,
   isHostOp,
+  type RowStage,
+  type RowsOfPart,
 } from "../../record/host-op.js";
 import { Storage } from "../../record/storage.js";
 import { isWrite, type PlanGraph, type PlanNode } from "../graph.js";
 import { isCopy } from "./fold-casts.js";
+import { alignedEnd, type RowsApart, rowsApartOf } from "./keep-rows-apart.js";
 
 /** A part of the first binding of a host op, and the position of the node that computes the last of it; −1 where none does. */
 interface ReadyRange {
   readonly binding: Binding<Storage>;
   readonly ready: number;
+  /** Present for a stage of a part to which the op adds rows. */
+  readonly apart?: ApartStage;
+}
+
+interface ApartStage {
+  readonly stage: RowStage;
+  readonly rows: RowsApart;
 }
 
 /** A part of a host op at its place. */
@@ -28,17 +38,21 @@ interface PlacedPart {
 
 /**
  * Carries out host ops on elements in parts, each as soon as its elements are computed, so that the host works on them beside the rest of
- * the step. It is the only pass that divides or moves a host op. Ranges and their order are found in the recorded graph: all processes
- * that take part in an exchange then divide it alike, whatever hardware they plan for. Where a part gets ready between launches depends on
- * the plan, so parts come behind all ops that are not divided: functions are then called in one order by all processes.
+ * the step. It is the only pass that divides or moves a host op. Ranges and their order are found in the recorded graph. All processes
+ * that take part in an exchange then divide it alike, whatever hardware they plan for and whatever they search. Where a part gets ready
+ * between launches depends on the plan, so parts come behind all ops that are not divided: functions are then called in one order by all
+ * processes.
  *
- * @param recorded the graph before all passes.
+ * @param recorded the graph before all passes, without the launches of searches.
  * @param divides false where each op is carried out whole, at its place.
  */
 export function divideHostOps(graph: PlanGraph, recorded: PlanGraph, divides: boolean): PlanGraph {
   const ops = graph.nodes.filter(({ launch: { kernel } }) => isHostOp(kernel) && kernel.division);
   if (ops.length === 0) return graph;
-  const placed = ops.flatMap((node) => partsOf(node, recorded, divides));
+  const placed = ops.flatMap((node) => {
+    const position = positionOf(node, graph, recorded);
+    return partsOf(node, recorded.nodes.slice(0, position), divides);
+  });
   placed.sort((a, b) => a.range.ready - b.range.ready);
   const inserted = new Map<number, PlanNode[]>();
   const insert = (position: number, nodes: readonly PlanNode[]): void => {
@@ -51,9 +65,10 @@ export function divideHostOps(graph: PlanGraph, recorded: PlanGraph, divides: bo
   for (const { node, range, part } of placed) {
     const own = graph.nodes.indexOf(node);
     const earlier = graph.nodes.slice(0, own);
-    const computed = Math.max(lastUser(earlier, range.binding), lastWholeOp(earlier)) + 1;
+    const users = operandsOf(range).map((operand) => lastUser(earlier, operand));
+    const computed = Math.max(...users, lastWholeOp(earlier)) + 1;
     earliest = Math.max(earliest, range.ready < 0 || !divides ? own : computed);
-    const { before, op, after } = carried(node, range.binding, part);
+    const { before, op, after } = carried(node, range, part);
     insert(earliest, [...before, op]);
     results.push({ node, after });
   }
@@ -67,40 +82,99 @@ export function divideHostOps(graph: PlanGraph, recorded: PlanGraph, divides: bo
   return { ...graph, nodes };
 }
 
-/** The parts of an op, in the order in which they get ready. */
-function partsOf(node: PlanNode, recorded: PlanGraph, divides: boolean): readonly PlacedPart[] {
-  const [position] = node.recorded as readonly [number];
+/** What is computed before a part is carried out. */
+const operandsOf = ({ binding, apart }: ReadyRange): readonly Binding<Storage>[] =>
+  apart?.stage === "rows" ? [apart.rows.index, apart.rows.rows] : [binding];
+
+const rowsOf = ({ stage, rows: { index, rows } }: ApartStage): RowsOfPart => ({
+  stage,
+  width: rows.length / index.length,
+});
+
+/** The position in the recorded graph of the host op that is as many host ops behind the first. */
+function positionOf(node: PlanNode, graph: PlanGraph, recorded: PlanGraph): number {
+  const number = graph.nodes.filter(({ part }) => part).indexOf(node);
+  return [...recorded.nodes.keys()].filter((n) => recorded.nodes[n]?.part)[number] as number;
+}
+
+/**
+ * The parts of an op, in the order in which they get ready.
+ *
+ * @param before the nodes before it in the recorded graph.
+ */
+function partsOf(
+  node: PlanNode,
+  before: readonly PlanNode[],
+  divides: boolean,
+): readonly PlacedPart[] {
+  const position = before.length;
   const whole = node.launch.bindings[0] as Binding<Storage>;
   const { division } = node.launch.kernel as HostOp;
-  const before = recorded.nodes.slice(0, position);
   const { leastBytes } = division as Division;
   // A small group, such as biases, waits for the last of its gradients anyway.
   const isSmall = bytesFor(whole.dtype, whole.length) <= leastBytes;
   const ranges =
-    divides && !isSmall
-      ? rangesOf(whole, before, division as Division)
-      : [{ binding: whole, ready: position }];
+    divides && !isSmall ? rangesOf(node, before) : [{ binding: whole, ready: position }];
   return ranges.map((range, index) => ({
     ...{ node, range },
     part: {
       ...{ index, count: ranges.length },
       offset: elementsIn(whole.dtype, range.binding.offset - whole.offset),
       length: range.binding.length,
+      ...(range.apart && { rows: rowsOf(range.apart) }),
     },
   }));
 }
 
+/** The parts of an op that is divided: those to which it adds rows in two stages, and what lies between them in contiguous parts. */
+function rangesOf(node: PlanNode, before: readonly PlanNode[]): readonly ReadyRange[] {
+  const whole = node.launch.bindings[0] as Binding<Storage>;
+  const { division } = node.launch.kernel as HostOp;
+  const { parts, leastBytes } = division as Division;
+  const apart = rowsApartOf(node.launch.kernel as HostOp);
+  const stages = apart.flatMap((rows): readonly ReadyRange[] => {
+    const binding = rows.sum;
+    const last: ReadyRange = { binding, ready: before.length, apart: { stage: "rows", rows } };
+    const ready = computedAt(before, lastUser(before, binding));
+    return rows.hasRest ? [{ binding, ready, apart: { stage: "rest", rows } }, last] : [last];
+  });
+  const between = rangesBetween(whole, apart);
+  const bytes = between.reduce((sum, { dtype, length }) => sum + bytesFor(dtype, length), 0);
+  const most = Math.max(1, parts - apart.length);
+  const limits = { parts: most, leastBytes, target: Math.max(leastBytes, Math.ceil(bytes / most)) };
+  const ranges = between.flatMap((range) => contiguousParts(range, before, limits));
+  return [...ranges, ...stages].sort((a, b) => a.ready - b.ready);
+}
+
+/** The ranges of a binding between parts to which rows are added. */
+function rangesBetween(
+  whole: Binding<Storage>,
+  apart: readonly RowsApart[],
+): readonly Binding<Storage>[] {
+  const { dtype } = whole;
+  const end = whole.offset + bytesFor(dtype, whole.length);
+  const starts = [whole.offset, ...apart.map(({ sum }) => alignedEnd(sum))];
+  const ends = [...apart.map(({ sum }) => sum.offset), end];
+  return starts.flatMap((offset, i) => {
+    const bytes = (ends[i] as number) - offset;
+    return bytes > 0 ? [{ ...whole, offset, length: elementsIn(dtype, bytes) }] : [];
+  });
+}
+
+/** The limits of parts, and the bytes that they should have. */
+interface PartLimits extends Pick<Division, "parts" | "leastBytes"> {
+  readonly target: number;
+}
+
 /**
  * Divides a binding where its parts have different last writers. Parts are contiguous and of about equal size; a part that has another
- * size, such as that of an embedding, stays whole. The first in the list is ready first.
+ * size, such as that of an embedding, stays whole.
  */
-function rangesOf(
+function contiguousParts(
   whole: Binding<Storage>,
   before: readonly PlanNode[],
-  { parts, leastBytes }: Division,
+  { parts, leastBytes, target }: PartLimits,
 ): readonly ReadyRange[] {
-  const bytes = bytesFor(whole.dtype, whole.length);
-  const target = Math.max(leastBytes, Math.ceil(bytes / parts));
   const found: ReadyRange[] = [];
   // Backward passes compute the gradients of the last parameters first.
   for (const range of intervalsOf(whole, before).reverse()) {
@@ -112,7 +186,7 @@ function rangesOf(
   }
   const [last, previous] = [found.at(-1), found.at(-2)];
   if (last && previous && sizeOf(last) < leastBytes) found.splice(-2, 2, joined(last, previous));
-  return found.sort((a, b) => a.ready - b.ready);
+  return found;
 }
 
 const sizeOf = ({ binding: { dtype, length } }: ReadyRange): number => bytesFor(dtype, length);
@@ -185,15 +259,17 @@ const uses = ({ launch }: PlanNode, range: Binding<Storage>): boolean =>
 /** The nodes that carry out a part. */
 function carried(
   node: PlanNode,
-  binding: Binding<Storage>,
+  { binding, apart }: ReadyRange,
   part: HostPart,
 ): { before: readonly PlanNode[]; op: PlanNode; after: readonly PlanNode[] } {
-  const { name, division } = node.launch.kernel as HostOp;
+  const { name, division, bindings: roles } = node.launch.kernel as HostOp;
   const allocate = (bytes: number): Storage =>
     new Storage(binding.buffer.owner, Math.ceil(bytes / 16) * 16);
-  const others = node.launch.bindings.slice(1);
-  const { carry } = division as Division;
-  const { before, operands, after } = carry(binding, allocate, part, others);
+  const { carry, carryRows } = division as Division;
+  const carriedRows = apart && carryRows?.(apart.rows, apart.stage, allocate);
+  const recordedRoles = roles.length - 2 * rowsApartOf(node.launch.kernel as HostOp).length;
+  const others = node.launch.bindings.slice(1, recordedRoles);
+  const { before, operands, after } = carriedRows ?? carry(binding, allocate, part, others);
   const { recorded, isBackward } = node;
   const asNode = (launch: Launch<Storage>): PlanNode => ({
     ...{ launch, recorded, isBackward },
