@@ -1,9 +1,6 @@
 import type { Kernel, KernelView } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 
-/** The result of a grouped convolution's kernel. */
-export type GroupedProduct = "forward" | "inputGradient" | "weightGradient";
-
 const scalarNames = [
   "count",
   "n",
@@ -50,9 +47,18 @@ ${body}    }
   }
 `;
 
-/** WGSL of the sum for element (or quad) `e` of each product's result. */
-const sums: Record<GroupedProduct, (access: Access) => string> = {
-  forward: ({ read, isDepthwise }) => `
+/** A product of grouped convolutions. */
+interface Product {
+  readonly product: "forward" | "inputGradient" | "weightGradient";
+  readonly operands: readonly [a: string, b: string, result: string];
+  /** WGSL of the sum for element (or quad) `e` of the result. */
+  sum(access: Access): string;
+}
+
+const forward: Product = {
+  product: "forward",
+  operands: ["input", "weight", "out"],
+  sum: ({ read, isDepthwise }) => `
   let o = e % outs;
   let pixel = e / outs;
   let x = pixel % s.out_width;
@@ -64,7 +70,12 @@ ${tapLoops(`${inputPixel} + first;
         sum += ${read("a", "place + c")} * ${read("b", "(tap * s.group_in + c) * outs + o")};
       }
 `)}`,
-  inputGradient: ({ read, isDepthwise }) => `
+};
+
+const inputGradient: Product = {
+  product: "inputGradient",
+  operands: ["outGradient", "weight", "inputGradient"],
+  sum: ({ read, isDepthwise }) => `
   let c = e % ins;
   let pixel = e / ins;
   let x = pixel % s.in_width;
@@ -91,7 +102,12 @@ ${tapLoops(`${inputPixel} + first;
     }
   }
 `,
-  weightGradient: ({ read, isDepthwise }) => `
+};
+
+const weightGradient: Product = {
+  product: "weightGradient",
+  operands: ["input", "outGradient", "weightGradient"],
+  sum: ({ read, isDepthwise }) => `
   let size = s.kernel_height * s.kernel_width * s.group_in * outs;
   let slice = e / size;
   let o = e % outs;
@@ -111,14 +127,8 @@ ${inputPixel} + channel;
 `,
 };
 
-const names: Record<GroupedProduct, readonly [a: string, b: string, result: string]> = {
-  forward: ["input", "weight", "out"],
-  inputGradient: ["outGradient", "weight", "inputGradient"],
-  weightGradient: ["input", "outGradient", "weightGradient"],
-};
-
-function makeKernel(product: GroupedProduct, isDepthwise: boolean): Kernel {
-  const [a, b, result] = names[product];
+function makeKernel({ product, operands, sum }: Product, isDepthwise: boolean): Kernel {
+  const [a, b, result] = operands;
   const named = { a, b } as Readonly<Record<string, string>>;
   const value = isDepthwise ? "vec4f" : "f32";
   const access: Access = {
@@ -141,7 +151,7 @@ fn sum_at(e: u32) -> ${value} {
   let ins = s.in_channels${unit};
   let outs = s.out_channels${unit};
   var sum = ${value}();
-${sums[product](access)}
+${sum(access)}
   return sum;
 }
 ${linearMain()}
@@ -170,17 +180,21 @@ ${linearMain()}
   });
 }
 
-const variantsOf = (product: GroupedProduct): Record<"grouped" | "depthwise", Kernel> => ({
+/** The kernels of a product. Depthwise ones process four channels together. */
+export interface GroupedKernels {
+  readonly grouped: Kernel;
+  readonly depthwise: Kernel;
+}
+
+const kernelsOf = (product: Product): GroupedKernels => ({
   grouped: makeKernel(product, false),
   depthwise: makeKernel(product, true),
 });
 
-/** Depthwise kernels process four channels together. */
-export const groupedKernels: Record<GroupedProduct, Record<"grouped" | "depthwise", Kernel>> = {
-  forward: variantsOf("forward"),
-  inputGradient: variantsOf("inputGradient"),
-  weightGradient: variantsOf("weightGradient"),
-};
+// Constants of their own, so that bundlers drop those that a program does not use.
+export const forwardKernels: GroupedKernels = kernelsOf(forward);
+export const inputGradientKernels: GroupedKernels = kernelsOf(inputGradient);
+export const weightGradientKernels: GroupedKernels = kernelsOf(weightGradient);
 
 /** Calls `visit` with the places of the input, weight and output elements of every product. */
 function forEachProduct(

@@ -9,7 +9,13 @@ import {
   takesWindows,
   takesWindowsBackward,
 } from "./depthwise.js";
-import { type GroupedProduct, type GroupedScalars, groupedKernels } from "./grouped-kernels.js";
+import {
+  forwardKernels,
+  type GroupedKernels,
+  type GroupedScalars,
+  inputGradientKernels,
+  weightGradientKernels,
+} from "./grouped-kernels.js";
 import type { ImageSize } from "./launch.js";
 
 /** The attributes of a grouped convolution, with derived sizes. */
@@ -29,7 +35,9 @@ export const groupedConv2d = <B>(
 ): Launch<B> =>
   takesWindows(shape)
     ? depthwiseConv2d(operands, shape)
-    : launchOf("forward", [operands.input, operands.weight, operands.out], shape, { slices: 1 });
+    : launchOf(forwardKernels, [operands.input, operands.weight, operands.out], shape, {
+        n: shape.attributes.outChannels,
+      });
 
 export const groupedInputGradient = <B>(
   operands: {
@@ -41,7 +49,9 @@ export const groupedInputGradient = <B>(
 ): Launch<B> => {
   const { outGradient, weight, inputGradient } = operands;
   if (takesWindowsBackward(shape)) return depthwiseInputGradient(operands, shape);
-  return launchOf("inputGradient", [outGradient, weight, inputGradient], shape, { slices: 1 });
+  return launchOf(inputGradientKernels, [outGradient, weight, inputGradient], shape, {
+    n: shape.attributes.inChannels,
+  });
 };
 
 /** The result has few elements with long sums: the pixels are summed in slices, and the slices by a second launch. */
@@ -66,7 +76,10 @@ export function groupedWeightGradient<B>(
   target.launch(
     hasWindows
       ? depthwiseWeightGradient({ input, outGradient, parts }, shape, slices)
-      : launchOf("weightGradient", [input, outGradient, parts], shape, { slices }),
+      : launchOf(weightGradientKernels, [input, outGradient, parts], shape, {
+          n: shape.attributes.outChannels,
+          slices,
+        }),
   );
   if (slices > 1)
     reduce(
@@ -81,16 +94,16 @@ const enoughInvocations = 2048;
 const enoughElements = 16_384;
 
 function launchOf<B>(
-  product: GroupedProduct,
+  kernels: GroupedKernels,
   bindings: readonly Binding<B>[],
   { attributes, groups, outImage }: GroupedShape,
-  { slices }: { readonly slices: number },
+  { n, slices = 1 }: { readonly n: number; readonly slices?: number },
 ): Launch<B> {
   const { inChannels, outChannels, stride, padding, dilation } = attributes;
   const isDepthwise = inChannels === groups && outChannels === groups && groups % 4 === 0;
   const scalars: GroupedScalars = {
     count: (bindings[2] as Binding<B>).length,
-    n: product === "inputGradient" ? inChannels : outChannels,
+    n,
     slices,
     images: attributes.batch,
     in_height: attributes.height,
@@ -110,6 +123,6 @@ function launchOf<B>(
     dilation_y: dilation[0],
     dilation_x: dilation[1],
   };
-  const kernel = groupedKernels[product][isDepthwise ? "depthwise" : "grouped"];
+  const kernel = kernels[isDepthwise ? "depthwise" : "grouped"];
   return { kernel, bindings, scalars };
 }
