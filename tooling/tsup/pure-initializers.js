@@ -1,21 +1,11 @@
-import { readFile } from "node:fs/promises";
 import ts from "typescript";
 
 /**
- * Marks calls that run when a module is loaded as pure, so that bundlers leave out the unused ones of a module of which they need others.
- * All packages declare that they have no side effects.
+ * A module whose calls that run when it is loaded are marked as pure, so that bundlers leave out the unused ones of a module of which they
+ * need others. All packages declare that they have no side effects.
+ *
+ * @param {string} source of a module in TypeScript
  */
-export const pureInitializers = () => ({
-  name: "pure-initializers",
-  setup(build) {
-    build.onLoad({ filter: /\.ts$/ }, async ({ path }) => ({
-      contents: markPure(await readFile(path, "utf8")),
-      loader: "ts",
-    }));
-  },
-});
-
-/** @param {string} source of a module in TypeScript */
 export const markPure = (source) => {
   const file = ts.createSourceFile("module.ts", source, ts.ScriptTarget.Latest);
   const places = [];

@@ -87,3 +87,24 @@ export class GpuError extends Error {
     return hasBrand(value, "GpuError");
   }
 }
+
+/** A program called what its bundle leaves out under a condition of the bundler. */
+export class LeftOutError extends Error {
+  /** The condition, as it was given to the bundler. */
+  readonly condition: string;
+
+  /**
+   * @param what names what is left out, for people.
+   * @param remedy what else than removing the condition would help.
+   */
+  constructor(condition: string, what: string, remedy?: string) {
+    super(
+      `this bundle leaves out ${what}: ${remedy ? `${remedy}, or ` : ""}remove "${condition}" from the conditions of the bundler`,
+    );
+    this.condition = condition;
+    brand(this, "LeftOutError");
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return hasBrand(value, "LeftOutError");
+  }
+}

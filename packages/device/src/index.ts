@@ -18,6 +18,7 @@ export type { DeviceEncoder } from "./encoder.js";
 export {
   DeviceLostError,
   GpuError,
+  LeftOutError,
   MemoryBudgetError,
   NoAdapterError,
   ShaderError,

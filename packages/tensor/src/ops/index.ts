@@ -15,12 +15,14 @@ export { accumulate, assign } from "./assign.js";
 export { type AttentionOptions, scaledDotProductAttention } from "./attention.js";
 export {
   type BatchNormOptions,
-  type BatchNormResult,
-  type BatchNormTrainingOptions,
-  batchNorm,
   batchNormInference,
   type RunningStatistics,
 } from "./batch-norm.js";
+export {
+  type BatchNormResult,
+  type BatchNormTrainingOptions,
+  batchNorm,
+} from "./batch-norm-training.js";
 export {
   type Comparison,
   eq,

@@ -1,11 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openBrowser, openPage, servePages } from "@halfstep/browser";
 import { afterAll, expect, test } from "vitest";
 
-// The packed packages, installed in an empty project, are bundled by four tools and train in a page. They must be built before.
+// The packed packages, installed in an empty project, are bundled by four tools, each without a condition and with one, and train in a
+// page. They must be built before.
 
 const root = join(import.meta.dirname, "../../../..");
 const tools = {
@@ -41,13 +42,20 @@ globalThis.trainSome = async () => {
 };
 `;
 
+const condition = "@halfstep/gpu-only";
+
 // The command line of webpack needs a newer Node than it does itself.
 const webpack = `import { resolve } from "node:path";
 import webpack from "webpack";
-const output = { path: resolve("out/webpack"), filename: "main.js" };
-webpack({ mode: "production", entry: "./main.js", output }, (error, stats) => {
+const [folder, ...conditions] = process.argv.slice(2);
+const output = { path: resolve(folder), filename: "main.js" };
+const resolution = { conditionNames: [...conditions, "..."] };
+webpack({ mode: "production", entry: "./main.js", output, resolve: resolution }, (error, stats) => {
   if (error ?? stats.hasErrors()) throw error ?? new Error(stats.toString());
 });
+`;
+const vite = `import { defaultClientConditions } from "vite";
+export default { resolve: { conditions: ["${condition}", ...defaultClientConditions] } };
 `;
 
 const project = mkdtempSync(join(tmpdir(), "halfstep-bundlers-"));
@@ -72,6 +80,7 @@ const manifest = {
 writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
 writeFileSync(join(project, "main.js"), program);
 writeFileSync(join(project, "webpack.mjs"), webpack);
+writeFileSync(join(project, "gpu-only.config.mjs"), vite);
 const html = '<!doctype html><title>bundled</title><link rel="icon" href="data:,">';
 writeFileSync(
   join(project, "index.html"),
@@ -82,17 +91,40 @@ run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline"]);
 const { browser, close } = await openBrowser();
 afterAll(close);
 
-test.each([
-  [
-    "esbuild",
+const esbuild = ["esbuild", "main.js", "--bundle", "--minify", "--format=esm"];
+const rollup = ["rollup", "main.js", "-f", "es", "-p"];
+const viteBuild = ["vite", "build", "--base", "./", "--outDir"];
+
+/** By tool: the command, its arguments, and those instead for the condition. */
+const bundlers: Record<
+  string,
+  readonly [string, (folder: string) => string[], (folder: string) => string[]]
+> = {
+  esbuild: [
     "npx",
-    ["esbuild", "main.js", "--bundle", "--minify", "--format=esm", "--outdir=out/esbuild"],
+    (folder) => [...esbuild, `--outdir=${folder}`],
+    (folder) => [...esbuild, `--outdir=${folder}`, `--conditions=${condition}`],
   ],
-  ["rollup", "npx", ["rollup", "main.js", "-p", "node-resolve", "-f", "es", "-d", "out/rollup"]],
-  ["vite", "npx", ["vite", "build", "--outDir", "out/vite", "--base", "./"]],
-  ["webpack", "node", ["webpack.mjs"]],
-])("%s", async (tool, command, args) => {
-  const folder = join(project, "out", tool);
+  rollup: [
+    "npx",
+    (folder) => [...rollup, "node-resolve", "-d", folder],
+    (folder) => [...rollup, `node-resolve={exportConditions:["${condition}"]}`, "-d", folder],
+  ],
+  vite: [
+    "npx",
+    (folder) => [...viteBuild, folder],
+    (folder) => [...viteBuild, folder, "--config", "gpu-only.config.mjs"],
+  ],
+  webpack: [
+    "node",
+    (folder) => ["webpack.mjs", folder],
+    (folder) => ["webpack.mjs", folder, condition],
+  ],
+};
+
+/** Bundles the program, trains in a page, and returns the bytes of the bundle. */
+async function bytesOf(tool: string, command: string, args: readonly string[], name: string) {
+  const folder = join(project, name);
   mkdirSync(folder, { recursive: true });
   run(command, args);
   if (tool !== "vite")
@@ -107,4 +139,16 @@ test.each([
   expect([messages, served.missing]).toEqual([[], []]);
   await page.close();
   await served.close();
+  const scripts = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  return scripts
+    .filter((path) => path.endsWith(".js"))
+    .reduce((sum, path) => sum + statSync(join(folder, path)).size, 0);
+}
+
+test.each(Object.keys(bundlers))("%s", async (tool) => {
+  const [command, whole, gpuOnly] = bundlers[tool] as (typeof bundlers)[string];
+  const [folder, smaller] = [`out/${tool}`, `out/${tool}-gpu-only`];
+  const bytes = await bytesOf(tool, command, whole(folder), folder);
+  const left = await bytesOf(tool, command, gpuOnly(smaller), smaller);
+  expect(left).toBeLessThan(0.97 * bytes);
 });

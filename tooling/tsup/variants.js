@@ -1,0 +1,29 @@
+/**
+ * Smaller builds of packages, for bundlers with a condition: that of `kernels` under `gpu-only` lies in its `dist/gpu-only`, where
+ * `exports` find it under the condition `@halfstep/gpu-only`.
+ */
+export const variants = {
+  kernels: {
+    "gpu-only": {
+      leftOut: {
+        // What kernels and formulas are in JavaScript.
+        members: ["reference", "evaluate", "evaluateStrip", "run"],
+        within: "src",
+        replacement: "absentReference",
+        from: "src/absent-reference.ts",
+      },
+      substitutes: { "src/conv2d/plan-patch.ts": "src/conv2d/no-patches.ts" },
+    },
+  },
+  tensor: {
+    "inference-only": {
+      leftOut: {
+        members: ["backward"],
+        within: "src/ops",
+        replacement: "absentGradient",
+        from: "src/absent-gradient.ts",
+      },
+      substitutes: { "src/ops/batch-norm-training.ts": "src/ops/no-batch-norm-training.ts" },
+    },
+  },
+};
