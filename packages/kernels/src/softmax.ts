@@ -26,7 +26,7 @@ export function softmax<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
   attributes: RowsAttributes,
 ): Launch<B> {
-  return rowsLaunch("softmax", operands, [operands.input, operands.out], attributes);
+  return rowsLaunch(softmaxRule, operands, [operands.input, operands.out], attributes);
 }
 
 /** out = input - log Σ exp(input) along each row. */
@@ -34,7 +34,7 @@ export function logSoftmax<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
   attributes: RowsAttributes,
 ): Launch<B> {
-  return rowsLaunch("logSoftmax", operands, [operands.input, operands.out], attributes);
+  return rowsLaunch(logSoftmaxRule, operands, [operands.input, operands.out], attributes);
 }
 
 /** Operands of the gradient of a softmax or log-softmax. */
@@ -51,7 +51,7 @@ export function softmaxBackward<B>(
   attributes: RowsAttributes,
 ): Launch<B> {
   const { out, outGradient, inputGradient } = operands;
-  return rowsLaunch("softmaxBackward", operands, [out, outGradient, inputGradient], attributes);
+  return rowsLaunch(softmaxBackwardRule, operands, [out, outGradient, inputGradient], attributes);
 }
 
 /** inputGradient = outGradient - exp(out) · Σ outGradient along each row. */
@@ -60,7 +60,12 @@ export function logSoftmaxBackward<B>(
   attributes: RowsAttributes,
 ): Launch<B> {
   const { out, outGradient, inputGradient } = operands;
-  return rowsLaunch("logSoftmaxBackward", operands, [out, outGradient, inputGradient], attributes);
+  return rowsLaunch(
+    logSoftmaxBackwardRule,
+    operands,
+    [out, outGradient, inputGradient],
+    attributes,
+  );
 }
 
 /**
@@ -73,18 +78,19 @@ export const softmaxStatistics = (input: string): readonly RowStatistic[] => [
 ];
 
 function rowsLaunch<B>(
-  op: keyof typeof rules,
+  rule: RowsRule,
   operands: object,
   bindings: readonly Binding<B>[],
   { rows, columns }: RowsAttributes,
 ): Launch<B> {
   const lengths = Object.fromEntries(Object.keys(operands).map((name) => [name, rows * columns]));
-  requireLengths(op, operands as Record<string, Binding<B>>, lengths);
-  const kernel = kernelOf(op, rowProgramWalk(columns), rowOwner(columns));
+  requireLengths(rule.name, operands as Record<string, Binding<B>>, lengths);
+  const kernel = kernelOf(rule, rowProgramWalk(columns), rowOwner(columns));
   return { kernel, bindings, scalars: { rows, columns } };
 }
 
 interface RowsRule {
+  readonly name: string;
   readonly inputs: readonly string[];
   readonly statistics: readonly RowStatistic[];
   readonly result: (load: (name: string) => string) => string;
@@ -92,49 +98,54 @@ interface RowsRule {
   readonly reference: (y: KernelView, ...x: readonly KernelView[]) => void;
 }
 
-const rules = {
-  softmax: {
-    inputs: ["input"],
-    statistics: softmaxStatistics("input"),
-    result: (load) => `row_exp(${load("input")} - top) / total`,
-    reference(y, x) {
-      const { top, total } = statisticsOf(x as KernelView);
-      for (let c = 0; c < y.length; c++) y[c] = Math.exp((x?.[c] as number) - top) / total;
-    },
+const softmaxRule: RowsRule = {
+  name: "softmax",
+  inputs: ["input"],
+  statistics: softmaxStatistics("input"),
+  result: (load) => `row_exp(${load("input")} - top) / total`,
+  reference(y, x) {
+    const { top, total } = statisticsOf(x as KernelView);
+    for (let c = 0; c < y.length; c++) y[c] = Math.exp((x?.[c] as number) - top) / total;
   },
-  logSoftmax: {
-    inputs: ["input"],
-    statistics: softmaxStatistics("input"),
-    result: (load) => `(${load("input")} - top) - row_log(total)`,
-    reference(y, x) {
-      const { top, total } = statisticsOf(x as KernelView);
-      for (let c = 0; c < y.length; c++) y[c] = (x?.[c] as number) - top - Math.log(total);
-    },
+};
+
+const logSoftmaxRule: RowsRule = {
+  name: "logSoftmax",
+  inputs: ["input"],
+  statistics: softmaxStatistics("input"),
+  result: (load) => `(${load("input")} - top) - row_log(total)`,
+  reference(y, x) {
+    const { top, total } = statisticsOf(x as KernelView);
+    for (let c = 0; c < y.length; c++) y[c] = (x?.[c] as number) - top - Math.log(total);
   },
-  softmaxBackward: {
-    inputs: ["out", "outGradient"],
-    statistics: [
-      { name: "dot", fold: "sum", value: (load) => `${load("out")} * ${load("outGradient")}` },
-    ],
-    result: (load) => `${load("out")} * (${load("outGradient")} - dot)`,
-    reference(dx, y, dy) {
-      let dot = 0;
-      for (let c = 0; c < dx.length; c++) dot += (y?.[c] as number) * (dy?.[c] as number);
-      for (let c = 0; c < dx.length; c++) dx[c] = (y?.[c] as number) * ((dy?.[c] as number) - dot);
-    },
+};
+
+const softmaxBackwardRule: RowsRule = {
+  name: "softmaxBackward",
+  inputs: ["out", "outGradient"],
+  statistics: [
+    { name: "dot", fold: "sum", value: (load) => `${load("out")} * ${load("outGradient")}` },
+  ],
+  result: (load) => `${load("out")} * (${load("outGradient")} - dot)`,
+  reference(dx, y, dy) {
+    let dot = 0;
+    for (let c = 0; c < dx.length; c++) dot += (y?.[c] as number) * (dy?.[c] as number);
+    for (let c = 0; c < dx.length; c++) dx[c] = (y?.[c] as number) * ((dy?.[c] as number) - dot);
   },
-  logSoftmaxBackward: {
-    inputs: ["out", "outGradient"],
-    statistics: [{ name: "sum", fold: "sum", value: (load) => load("outGradient") }],
-    result: (load) => `${load("outGradient")} - row_exp(${load("out")}) * sum`,
-    reference(dx, y, dy) {
-      let sum = 0;
-      for (let c = 0; c < dx.length; c++) sum += dy?.[c] as number;
-      for (let c = 0; c < dx.length; c++)
-        dx[c] = (dy?.[c] as number) - Math.exp(y?.[c] as number) * sum;
-    },
+};
+
+const logSoftmaxBackwardRule: RowsRule = {
+  name: "logSoftmaxBackward",
+  inputs: ["out", "outGradient"],
+  statistics: [{ name: "sum", fold: "sum", value: (load) => load("outGradient") }],
+  result: (load) => `${load("outGradient")} - row_exp(${load("out")}) * sum`,
+  reference(dx, y, dy) {
+    let sum = 0;
+    for (let c = 0; c < dx.length; c++) sum += dy?.[c] as number;
+    for (let c = 0; c < dx.length; c++)
+      dx[c] = (dy?.[c] as number) - Math.exp(y?.[c] as number) * sum;
   },
-} as const satisfies Record<string, RowsRule>;
+};
 
 /** The functions that softmax statistics and results call. */
 export const rowFunctions: string = expOf("row_exp") + logOf("row_log");
@@ -148,9 +159,9 @@ export function statisticsOf(x: KernelView): { top: number; total: number } {
   return { top, total };
 }
 
-const makeKernel = (name: string, rule: RowsRule, walk: RowProgramWalk, owner: RowOwner): Kernel =>
+const makeKernel = (rule: RowsRule, walk: RowProgramWalk, owner: RowOwner): Kernel =>
   defineKernel({
-    name,
+    name: rule.name,
     epilogue: "store",
     variant: `${walk}, ${owner}`,
     bindings: [
@@ -179,9 +190,9 @@ const makeKernel = (name: string, rule: RowsRule, walk: RowProgramWalk, owner: R
 
 const kernels = new Map<string, Kernel>();
 
-function kernelOf(op: keyof typeof rules, walk: RowProgramWalk, owner: RowOwner): Kernel {
-  const key = `${op}, ${walk}, ${owner}`;
-  const kernel = kernels.get(key) ?? makeKernel(op, rules[op], walk, owner);
+function kernelOf(rule: RowsRule, walk: RowProgramWalk, owner: RowOwner): Kernel {
+  const key = `${rule.name}, ${walk}, ${owner}`;
+  const kernel = kernels.get(key) ?? makeKernel(rule, walk, owner);
   kernels.set(key, kernel);
   return kernel;
 }

@@ -30,7 +30,7 @@ export function nllLoss<B>(
     losses: rows,
   });
   const { input, labels, weight, losses } = operands;
-  return launchOf("nllLoss", weight, [labels, input, losses], attributes);
+  return launchOf(lossKernels, weight, [labels, input, losses], attributes);
 }
 
 /** inputGradient[rows, classes] = −weight[label] · lossGradient[row] at each row's label, 0 elsewhere. */
@@ -51,7 +51,7 @@ export function nllLossBackward<B>(
     inputGradient: rows * classes,
   });
   const { labels, weight, lossGradient, inputGradient } = operands;
-  return launchOf("nllLossBackward", weight, [labels, lossGradient, inputGradient], attributes);
+  return launchOf(backwardKernels, weight, [labels, lossGradient, inputGradient], attributes);
 }
 
 /** out[rows] = weight[label], 0 for ignored rows: the rows' terms in the divisor of a mean. */
@@ -66,17 +66,17 @@ export function labelWeights<B>(
   const { rows, classes } = attributes;
   requireLengths("labelWeights", operands, { labels: rows, weight: classes, out: rows });
   const { labels, weight, out } = operands;
-  return launchOf("labelWeights", weight, [labels, out], attributes);
+  return launchOf(weightsKernels, weight, [labels, out], attributes);
 }
 
 function launchOf<B>(
-  name: keyof typeof rules,
+  kernels: Kernels,
   weight: Binding<B> | undefined,
   [labels, ...rest]: readonly Binding<B>[],
   { rows, classes, ignoreIndex }: NllAttributes,
 ): Launch<B> {
   return {
-    kernel: kernels[name][weight ? "weighted" : "plain"],
+    kernel: kernels[weight ? "weighted" : "plain"],
     bindings: [labels as Binding<B>, ...(weight ? [weight] : []), ...rest],
     scalars: {
       rows,
@@ -91,47 +91,53 @@ const atEach = (name: string, index: string): string =>
   `vec4f(${["x", "y", "z", "w"].map((lane) => `at_${name}(${index}.${lane})`).join(", ")})`;
 
 interface Rule {
+  readonly name: string;
   readonly bindings: readonly KernelBinding[];
   /** Whether the result is [rows, classes], not [rows]. */
   readonly isFull: boolean;
   /** vec4f, from the element `e`, its `row`, its `label` and that label's `gain`, all of four lanes. */
-  readonly value: string;
+  value(): string;
   reference(views: readonly KernelView[], element: number, row: number, label: number): number;
 }
 
-const rules: Record<"nllLoss" | "nllLossBackward" | "labelWeights", Rule> = {
-  nllLoss: {
-    bindings: [
-      { name: "input", access: "read" },
-      { name: "losses", access: "write" },
-    ],
-    isFull: false,
-    value: `-${atEach("input", "(row * s.classes + min(label, vec4u(s.classes - 1u)))")}`,
-    reference: ([x, losses], row, _, label) =>
-      -(x?.[((x?.length as number) / (losses?.length as number)) * row + label] as number),
-  },
-  nllLossBackward: {
-    bindings: [
-      { name: "lossGradient", access: "read" },
-      { name: "inputGradient", access: "write" },
-    ],
-    isFull: true,
-    value: `select(vec4f(), -${atEach("lossGradient", "row")}, e % s.classes == label)`,
-    reference([g, dx], element, row, label) {
-      const classes = (dx?.length as number) / (g?.length as number);
-      return element % classes === label ? -(g?.[row] as number) : 0;
-    },
-  },
-  labelWeights: {
-    bindings: [{ name: "result", access: "write" }],
-    isFull: false,
-    value: "vec4f(1.0)",
-    reference: () => 1,
+const lossRule: Rule = {
+  name: "nllLoss",
+  bindings: [
+    { name: "input", access: "read" },
+    { name: "losses", access: "write" },
+  ],
+  isFull: false,
+  value: () => `-${atEach("input", "(row * s.classes + min(label, vec4u(s.classes - 1u)))")}`,
+  reference: ([x, losses], row, _, label) =>
+    -(x?.[((x?.length as number) / (losses?.length as number)) * row + label] as number),
+};
+
+const backwardRule: Rule = {
+  name: "nllLossBackward",
+  bindings: [
+    { name: "lossGradient", access: "read" },
+    { name: "inputGradient", access: "write" },
+  ],
+  isFull: true,
+  value: () => `select(vec4f(), -${atEach("lossGradient", "row")}, e % s.classes == label)`,
+  reference([g, dx], element, row, label) {
+    const classes = (dx?.length as number) / (g?.length as number);
+    return element % classes === label ? -(g?.[row] as number) : 0;
   },
 };
 
-const makeKernel = (name: keyof typeof rules, isWeighted: boolean): Kernel => {
-  const { bindings, isFull, value, reference } = rules[name];
+const weightsRule: Rule = {
+  name: "labelWeights",
+  bindings: [{ name: "result", access: "write" }],
+  isFull: false,
+  value: () => "vec4f(1.0)",
+  reference: () => 1,
+};
+
+const makeKernel = (
+  { name, bindings, isFull, value, reference }: Rule,
+  isWeighted: boolean,
+): Kernel => {
   const size = isFull ? "s.rows * s.classes" : "s.rows";
   const out = (bindings.at(-1) as KernelBinding).name;
   return defineKernel({
@@ -159,7 +165,7 @@ ${linearMain()}
   let e = vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u);
   let row = ${isFull ? "e / s.classes" : "e"};
   let label = vec4u(at_labels(row.x), at_labels(row.y), at_labels(row.z), at_labels(row.w));
-  let value = ${value};
+  let value = ${value()};
   store_${out}(index, counted(label, value${isWeighted ? ` * ${atEach("weight", "min(label, vec4u(s.classes - 1u))")}` : ""}));
 }
 `,
@@ -183,9 +189,18 @@ ${linearMain()}
   });
 };
 
-const kernels = Object.fromEntries(
-  (["nllLoss", "nllLossBackward", "labelWeights"] as const).map((name) => [
-    name,
-    { plain: makeKernel(name, false), weighted: makeKernel(name, true) },
-  ]),
-) as Record<keyof typeof rules, Record<"plain" | "weighted", Kernel>>;
+/** The kernels of a rule, with weights of classes and without. */
+interface Kernels {
+  readonly plain: Kernel;
+  readonly weighted: Kernel;
+}
+
+const kernelsOf = (rule: Rule): Kernels => ({
+  plain: makeKernel(rule, false),
+  weighted: makeKernel(rule, true),
+});
+
+// Constants of their own, so that bundlers drop those that a program does not use.
+const lossKernels = kernelsOf(lossRule);
+const backwardKernels = kernelsOf(backwardRule);
+const weightsKernels = kernelsOf(weightsRule);
