@@ -12,9 +12,9 @@ export async function generate() {
   const names = (list) => `[\n${list.map((name) => `  "${name}",\n`).join("")}]`;
   return `// Made by \`npm run build:wasm\` from wasm/kernels.mjs. Do not edit.
 
-/** The module in base64: ${bytes.length.toLocaleString("en")} bytes. */
-export const moduleBase64: string =
-  "${bytes.toString("base64")}";
+/** The module, ${bytes.length.toLocaleString("en")} bytes, in hexadecimal digits: compressed, they are shorter than base64. */
+export const moduleDigits: string =
+  "${bytes.toString("hex")}";
 
 /** How many elements the regions hold. */
 export const pieceLength = ${pieceLength};

@@ -1,4 +1,4 @@
-import { moduleBase64, pieceLength, regions } from "./module.js";
+import { moduleDigits, pieceLength, regions } from "./module.js";
 
 /** The module's kernels and views of the regions that they work on. Each takes a number of elements, at most `pieceLength`. */
 export interface Kernels {
@@ -52,7 +52,9 @@ export function bulkBackend(): "webassembly" | "javascript" {
 
 function instantiate(): Kernels | null {
   try {
-    const bytes = Uint8Array.from(atob(moduleBase64), (character) => character.charCodeAt(0));
+    const bytes = Uint8Array.from(moduleDigits.match(/../g) ?? [], (byte) =>
+      Number.parseInt(byte, 16),
+    );
     const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes));
     const { buffer } = exports.memory as WebAssembly.Memory;
     const made: Kernels = {
