@@ -66,6 +66,7 @@ export {
   type UpdateRule,
   updateRule,
 } from "./optimizers/rule.js";
+export { gatherTotals } from "./optimizers/segment-gather.js";
 export { type SegmentPlace, type SegmentTable, segmentTable } from "./optimizers/segment-table.js";
 export { sgdRule } from "./optimizers/sgd.js";
 export { type ClipOfStep, controlLength, stepControl } from "./optimizers/step-control.js";

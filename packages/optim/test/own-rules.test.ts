@@ -1,5 +1,6 @@
 import type { Binding } from "@halfstep/device";
 import {
+  gatherTotals,
   larcRule,
   ruleFamily,
   type Terms,
@@ -78,7 +79,9 @@ describe.each(await targets())("%s", (_, make) => {
         }),
       },
     ];
-    expect(await stepped(await make(), made({ passes }))).toEqual([1, 1, 1, 1]);
+    expect(await stepped(await make(), made({ passes, gather: gatherTotals }))).toEqual([
+      1, 1, 1, 1,
+    ]);
   });
 
   it.each<[string, Partial<Algorithm<CommonOptions>>, string]>([
@@ -109,7 +112,10 @@ describe.each(await targets())("%s", (_, make) => {
     ["too many columns", made({ columns: ["share", "b", "c", "d"] }), "there is room for 3"],
     [
       "too many factors",
-      made({ passes: [{ ...pass, totals: totals(["a", "b", "c", "d", "e"]) }] }),
+      made({
+        passes: [{ ...pass, totals: totals(["a", "b", "c", "d", "e"]) }],
+        gather: gatherTotals,
+      }),
       "there is room for 4",
     ],
     [
@@ -121,8 +127,14 @@ describe.each(await targets())("%s", (_, make) => {
             totals: totals(["ratio"]),
           },
         ],
+        gather: gatherTotals,
       }),
       'pass 0 uses the factor "ratio"',
+    ],
+    [
+      "totals without what gathers them",
+      made({ passes: [{ ...pass, totals: totals(["left"]) }] }),
+      'update rule "mine": pass 0 has totals: give the rule gather: gatherTotals',
     ],
     [
       "a change of no state",
@@ -136,7 +148,10 @@ describe.each(await targets())("%s", (_, make) => {
     ],
     [
       "a factor that totals do not declare",
-      made({ passes: [{ totals: { ...totals(["left"]), make: ({ lr }) => ({ rest: lr }) } }] }),
+      made({
+        passes: [{ totals: { ...totals(["left"]), make: ({ lr }) => ({ rest: lr }) } }],
+        gather: gatherTotals,
+      }),
       'pass 0 makes "rest", which is no factor of it',
     ],
     [

@@ -2,6 +2,7 @@ import type { KernelView } from "@halfstep/device";
 import { constant, type Term } from "../formula/term.js";
 import { factoredPlaceWords } from "./factored-moments.js";
 import { type PassInputs, type Terms, type UpdateRule, updateRule } from "./rule.js";
+import { gatherTotals } from "./segment-gather.js";
 
 /**
  * The estimate of an element's square from the factored moments (of `factoredMoments`): row share times column, or a separate
@@ -46,6 +47,7 @@ export const adafactorRule: UpdateRule = updateRule({
   state: {},
   scalars: ["eps1Squared", "eps2", "d", "weightDecay"],
   columns: ["share", "decay"],
+  gather: gatherTotals,
   passes: [
     {
       inputs,

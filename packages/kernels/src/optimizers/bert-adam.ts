@@ -1,6 +1,7 @@
 import { select } from "../formula/term.js";
 import { averageOfSquares } from "./average-of-squares.js";
 import { type UpdateRule, updateRule } from "./rule.js";
+import { gatherTotals } from "./segment-gather.js";
 
 /**
  * BertAdam of pytorch-pretrained-BERT 0.6.2: each parameter's gradient is clipped by its own norm, nothing corrects the bias,
@@ -19,6 +20,7 @@ export const bertAdamRule: UpdateRule = updateRule({
     "maxGradNorm",
   ],
   columns: ["multiplier"],
+  gather: gatherTotals,
   passes: [
     {
       totals: {

@@ -28,8 +28,9 @@ export function checkRule(rule: UpdateRule): void {
   };
   atMost("columns of the rate table", columns, 3);
   const all = [...statesOf(rule), ...scalars, ...columns];
-  for (const { totals } of passes) {
+  for (const [index, { totals }] of passes.entries()) {
     if (!totals) continue;
+    if (!rule.gather) refuse(`pass ${index} has totals: give the rule gather: gatherTotals`);
     atMost("factors of a pass", totals.factors, 4);
     if (totals.state !== undefined) all.push(totals.state);
   }

@@ -1,6 +1,7 @@
 import { select, type Term } from "../formula/term.js";
 import { averageOfSquares } from "./average-of-squares.js";
 import { type RuleFamily, ruleFamily, type Terms, updateRule } from "./rule.js";
+import { gatherTotals } from "./segment-gather.js";
 
 /**
  * LAMB (You et al. 2020) by the rule of apex's FusedLAMB: each parameter steps by `lr · |p| / |update|`. Columns are
@@ -13,6 +14,7 @@ export const lambRule: RuleFamily<{ readonly decoupled: boolean }> = ruleFamily(
     state: { expAvg: "signed", expAvgSq: "unsigned" },
     scalars: ["beta1", "beta3", "beta2", "oneMinusBeta2", "eps", "weightDecay", "adapts"],
     columns: ["correction1", "correction2"],
+    gather: gatherTotals,
     passes: [
       {
         update({ g, p, expAvg, expAvgSq, beta1, beta2, beta3, oneMinusBeta2, weightDecay }) {

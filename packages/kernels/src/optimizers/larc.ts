@@ -1,5 +1,6 @@
 import { select } from "../formula/term.js";
 import type { Terms, UpdatePass, UpdateRule } from "./rule.js";
+import { gatherTotals } from "./segment-gather.js";
 
 /** Scalars that {@link larcRule} adds to those of the wrapped rule. */
 export interface LarcScalars extends Readonly<Record<string, number>> {
@@ -31,6 +32,7 @@ export function larcRule(rule: UpdateRule): UpdateRule {
     ...rule,
     name: `larc ${rule.name}`,
     scalars: [...rule.scalars, "larcTrust", "larcEps", "larcDecay", "larcClips"],
+    gather: gatherTotals,
     passes: [
       measure,
       {

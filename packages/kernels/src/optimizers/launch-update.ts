@@ -4,7 +4,6 @@ import type { ResidentTarget } from "../resident-target.js";
 import { checkRule, checkRuleScalars } from "./check-rule.js";
 import type { ParameterKind, StorageBuffers } from "./parameter-storage.js";
 import type { UpdateRule } from "./rule.js";
-import { gatherKernel } from "./segment-gather.js";
 import { controlLength } from "./step-control.js";
 import { passKernel } from "./weave.js";
 
@@ -105,9 +104,9 @@ export function launchUpdate<B>(
     for (const { offset, length, firstChunk, endChunk } of ranges)
       if (walksChunks) launch(kernel, firstChunk, endChunk);
       else launch(kernel, offset / 4, Math.ceil((offset + length) / 4));
-    if (rule.passes[index]?.totals)
+    if (rule.gather && rule.passes[index]?.totals)
       for (const { firstSegment, endSegment } of ranges)
-        launch(gatherKernel(rule, index), firstSegment, endSegment);
+        launch(rule.gather(rule, index), firstSegment, endSegment);
     between?.(index);
   };
   const launchAll = (): void => {

@@ -1,5 +1,6 @@
 import { constant, select } from "../formula/term.js";
 import { type UpdateRule, updateRule } from "./rule.js";
+import { gatherTotals } from "./segment-gather.js";
 
 /**
  * Muon (Jordan et al. 2024) as torch.optim computes it, around the orthogonalisation: the momentum, its norm, and the step by
@@ -10,6 +11,7 @@ export const muonRule: UpdateRule = updateRule({
   name: "muon",
   state: { momentumBuffer: "signed", update: "transient" },
   scalars: ["momentum", "oneMinusMomentum", "nesterov", "eps", "weightDecay", "matchRms"],
+  gather: gatherTotals,
   passes: [
     {
       update({ g, momentumBuffer, momentum, oneMinusMomentum, nesterov }) {

@@ -1,5 +1,6 @@
 import { constant, select, type Term } from "../formula/term.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
+import { gatherTotals } from "./segment-gather.js";
 
 interface NovoGradChoices {
   /** Divides by the norm and decays before the moment, as the paper does, instead of after it. */
@@ -20,6 +21,7 @@ export const novogradRule: RuleFamily<NovoGradChoices> = ruleFamily(
       state: { expAvg: "signed" },
       scalars: ["beta1", "beta3", "beta2", "oneMinusBeta2", "eps", "weightDecay", "initZero"],
       columns: ["correction1", "correction2"],
+      gather: gatherTotals,
       passes: [
         {
           totals: {

@@ -1,4 +1,4 @@
-import type { KernelBinding, KernelView } from "@halfstep/device";
+import type { Kernel, KernelBinding, KernelView } from "@halfstep/device";
 import type { Term } from "../formula/term.js";
 
 /**
@@ -80,6 +80,8 @@ export interface UpdateRule<State extends string = string, Value extends string 
   /** Names of up to three columns of the rate table, which hold a number for each applied step. */
   readonly columns?: readonly Value[];
   readonly passes: readonly UpdatePass<State, Value>[];
+  /** {@link gatherTotals}, for rules of which a pass has totals: the kernels of other rules do without. */
+  readonly gather?: (rule: UpdateRule, index: number) => Kernel;
 }
 
 /** Makes a rule, and checks the names in its formulas against those that it declares. */

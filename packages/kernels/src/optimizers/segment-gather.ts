@@ -14,10 +14,10 @@ const groupSize = 64;
 const kernels = new ByObjects<Kernel>();
 
 /**
- * The kernel that adds up the chunks of each segment, in a fixed order, and computes factors from the totals: one
+ * The kernel that adds up the chunks of each segment after pass `index`, in a fixed order, and computes factors from the totals: one
  * workgroup for each segment.
  */
-export function gatherKernel(rule: UpdateRule, index: number): Kernel {
+export function gatherTotals(rule: UpdateRule, index: number): Kernel {
   return kernels.get([rule], `${index}`, () => {
     const { totals } = rule.passes[index] as UpdatePass;
     return makeKernel(rule, index, totals as SegmentTotals<string, string>);
