@@ -80,7 +80,7 @@ export interface UpdateRule<State extends string = string, Value extends string 
   /** Names of up to three columns of the rate table, which hold a number for each applied step. */
   readonly columns?: readonly Value[];
   readonly passes: readonly UpdatePass<State, Value>[];
-  /** {@link gatherTotals}, for rules of which a pass has totals: the kernels of other rules do without. */
+  /** `gatherTotals`, for rules of which a pass has totals: others do without its kernel. */
   readonly gather?: (rule: UpdateRule, index: number) => Kernel;
 }
 
