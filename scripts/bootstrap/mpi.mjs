@@ -1,9 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { machine } from "./driver.mjs";
 import { installCommands, installPackages } from "./install-packages.mjs";
 import { packagesFolder, unpackPackages } from "./unpack-packages.mjs";
+import { linkSonames, unpackedMpi } from "./unpacked-mpi.mjs";
 
 // Open MPI, and MPICH for the tests: those of the machine, or installed as the software driver is.
 
@@ -47,7 +48,10 @@ export const prepareMpi = async (kind, say) => {
   );
   const failure = root
     ? await installPackages({ commands: installCommands([wanted]) }, say)
-    : await unpackPackages(folder, { packages: [wanted], label: `fetching ${name}`, sources });
+    : await unpackPackages(folder, {
+        ...{ packages: [wanted], label: `fetching ${name}`, sources },
+        complete: (partial) => linkSonames(join(partial, "root", "usr")),
+      });
   return findMpi(kind) ?? { missing: failure ?? byHand };
 };
 
@@ -68,22 +72,11 @@ function findMpi(kind) {
     ...(root && existsSync(root)
       ? launchers.map((name) => ({
           launcher: join(root, "bin", name),
-          env: { ...asRoot(), ...unpackedVariables(root) },
+          env: { ...asRoot(), ...unpackedMpi(root, process.env) },
         }))
       : []),
   ];
   return places.find(({ launcher, env }) => isRight(launcher, env));
-}
-
-/** Variables by which programs of unpacked packages find their files. */
-function unpackedVariables(root) {
-  const libraries = readdirSync(join(root, "lib")).map((name) => join(root, "lib", name));
-  const paths = [process.env.LD_LIBRARY_PATH, ...libraries.filter((path) => existsSync(path))];
-  return {
-    LD_LIBRARY_PATH: paths.filter(Boolean).join(":"),
-    PATH: [join(root, "bin"), process.env.PATH].join(delimiter),
-    OPAL_PREFIX: root,
-  };
 }
 
 /** Open MPI refuses root unless both variables are set. */

@@ -1,4 +1,5 @@
 // One rank of a job. Its argument names what it does; it prints what it found as a line of JSON.
+import { readFileSync } from "node:fs";
 import { Exchange } from "../src/index.js";
 import { init, MpiCarrier, SetupError } from "../src/node.js";
 
@@ -49,6 +50,16 @@ const scenarios: Readonly<Record<string, () => Promise<void>>> = {
     const isRight = buckets.every((values, i) => values.every((value) => value === 10 ** (i % 5)));
     await carrier.close();
     print({ isRight });
+  },
+
+  /** Whether the library is in memory when the thread that called it has ended. */
+  async afterwards() {
+    const carrier = await init();
+    await carrier.close();
+    process.on("exit", () => {
+      const isLoaded = /libmpi|libmpich/.test(readFileSync("/proc/self/maps", "utf8"));
+      process.stdout.write(`${JSON.stringify({ isLoaded })}\n`);
+    });
   },
 
   /** Rank 1 does not come. */

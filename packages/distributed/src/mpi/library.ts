@@ -96,11 +96,22 @@ function load(files: readonly string[]): { readonly library: Library; readonly f
   const failures: string[] = [];
   for (const file of files)
     try {
-      return { library: koffi.load(file, { global: true, lazy: true }), file };
+      const library = koffi.load(file, { global: true, lazy: true });
+      keepLoaded(file);
+      return { library, file };
     } catch (error) {
       failures.push(`${file}: ${(error as Error).message}`);
     }
   throw new MpiCallError(`no MPI library was found: ${failures.join("; ")}`);
+}
+
+/**
+ * Opens a library once more, and never closes it. koffi unloads libraries when their thread ends, but MPI leaves its own functions in the
+ * place of some of the C library, such as that by which memory is unmapped.
+ */
+function keepLoaded(file: string): void {
+  const lazily = 1;
+  koffi.load(null).func("dlopen", "void *", ["str", "int"])(file, lazily);
 }
 
 /** MPI allows this call before it is initialized. */
