@@ -207,7 +207,7 @@ function columnOf(column: Column, first: Row, hasHeader: boolean, own: OwnData):
   throw new DataError(
     name,
     fields.length < 2
-      ? `line ${first.line} has ${fields.length} field, and needs two, a label and a text: label TAB text, or .csv or .jsonl by its name`
+      ? `line ${first.line} has ${fields.length} field, and needs two, a label and a text: put a tab between them, or name the file .csv or .jsonl`
       : `has ${fields.length} columns: say by --label-column and --text-column which are meant, by name or number`,
   );
 }

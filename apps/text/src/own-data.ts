@@ -73,11 +73,12 @@ export async function readOwnTags(own: OwnData): Promise<Read<Tagged>> {
     : taggedSentences(text, own.data, placeOf);
   const labels = [...places.keys()];
   const words = examples.reduce((sum, sentence) => sum + sentence.words.length, 0);
-  if (words === 0) throw new DataError(own.data, "has no word/tag words");
+  if (words === 0)
+    throw new DataError(own.data, "has no word/tag words: put a sentence of them into each line");
   if (!own.labels && labels.length > 10 && 2 * labels.length > words)
     throw new DataError(
       own.data,
-      `has ${labels.length} tags for ${words} words, such as ${JSON.stringify(labels[0])}: each line is a sentence of word/tag words, with the tag behind the last slash`,
+      `has ${labels.length} tags for ${words} words, such as ${JSON.stringify(labels[0])}: put a sentence of word/tag words into each line, with the tag behind the last slash`,
     );
   return { labels, examples };
 }

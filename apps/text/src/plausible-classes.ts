@@ -21,7 +21,7 @@ export function requireClasses(
   { header }: { readonly header?: boolean | undefined },
 ): void {
   const [first] = lines;
-  if (!first) throw new DataError(name, "has no examples: each line is a label and a text");
+  if (!first) throw new DataError(name, "has no examples: put a label and a text into each line");
   const counts = countsOf(lines);
   const firstLabel = first.labels[0] ?? "";
   const shown = short(firstLabel);
@@ -53,7 +53,7 @@ export function requireClasses(
       `${first.place} seems to be a header: no other line has the label ${shown}; add --header, or --no-header if it is an example`,
     );
   if (counts.size === 1)
-    throw new DataError(name, `has one label, ${shown}: a classifier needs two or more`);
+    throw new DataError(name, `has one label, ${shown}: give texts of two or more`);
 }
 
 /**

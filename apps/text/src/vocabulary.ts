@@ -14,7 +14,7 @@ export async function bertVocabulary(directory: string): Promise<readonly string
   const path = join(directory, "assets", "vocab.json");
   const entries = await readJsonFile(path);
   if (!Array.isArray(entries) || !entries.every((entry) => typeof entry === "string"))
-    throw new DataError(path, "is no list of tokens");
+    throw new DataError(path, "is no list of tokens: give the file that was saved");
   return entries.map((entry: string) =>
     entry.startsWith("▁") ? entry.slice(1) : /^\[.+\]$/.test(entry) ? entry : `##${entry}`,
   );
@@ -25,7 +25,7 @@ export async function readVocabulary(path: string): Promise<readonly string[]> {
   const text = await readTextFile(path);
   const tokens = text.replace(/\n$/, "").split(/\r?\n/);
   const missing = specialTokens.find((token) => !tokens.includes(token));
-  if (missing !== undefined) throw new DataError(path, `has no token ${missing}`);
+  if (missing !== undefined) throw new DataError(path, `has no token ${missing}: give the vocab.txt of a BERT`);
   return tokens;
 }
 

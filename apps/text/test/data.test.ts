@@ -176,25 +176,27 @@ describe("files of one's own", () => {
   it("are refused by what is wrong with them", async () => {
     const refusal = (...given: Parameters<typeof read>) => refusalOf(() => read(...given));
     expect(await refusal("spam", fileOf("a.tsv", "yes\tgood\nno\n"))).toBe(
-      "a.tsv: line 2 has 1 tab-separated fields, not 2",
+      "a.tsv: line 2 has 1 tab-separated fields, not 2: give every line as many",
     );
     expect(await refusal("spam", fileOf("b.jsonl", '\n{"label":[],"text":""}'))).toBe(
       'b.jsonl: line 2 needs "label", a label, and "text", a string: --label-column and --text-column name others',
     );
     expect(await refusal("spam", fileOf("c.tsv", "yes\tgood\nyes\tfine"))).toBe(
-      'c.tsv: has one label, "yes": a classifier needs two or more',
+      'c.tsv: has one label, "yes": give texts of two or more',
     );
     expect(await refusal("spam", fileOf("d.tsv", "no\tbad\nmaybe\tgood"), ["no", "yes"])).toBe(
       'd.tsv: line 2 has the label "maybe", which is none of no, yes',
     );
     expect(await refusal("spam", fileOf("e.tsv", "\n \r\n"))).toBe(
-      "e.tsv: has no examples: each line is a label and a text",
+      "e.tsv: has no examples: put a label and a text into each line",
     );
     expect(await refusal("spam", fileOf("f.txt", "good and nice\n"))).toBe(
-      "f.txt: line 1 has 1 field, and needs two, a label and a text: label TAB text, or .csv or .jsonl by its name",
+      "f.txt: line 1 has 1 field, and needs two, a label and a text: put a tab between them, or name the file .csv or .jsonl",
     );
     expect(await refusal("mlm", fileOf("g.txt", "\n\n"))).toBe("g.txt: has no text");
-    expect(await refusal("tags", fileOf("h.txt", "\n"))).toBe("h.txt: has no word/tag words");
+    expect(await refusal("tags", fileOf("h.txt", "\n"))).toBe(
+      "h.txt: has no word/tag words: put a sentence of them into each line",
+    );
     const links = Array.from({ length: 12 }, (_, i) => `http://a.b/${i}`).join(" ");
     expect(await refusal("tags", fileOf("i.txt", links))).toMatch(
       /^i\.txt: has 12 tags for 12 words/,

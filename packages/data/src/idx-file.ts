@@ -59,8 +59,8 @@ async function inflated(
     throw new DataError(
       path,
       error.code === "ERR_BUFFER_TOO_LARGE"
-        ? `has bytes after its data: its header says ${most}`
-        : `cannot be decompressed (${error.message})`,
+        ? `has bytes after its data, of which its header says ${most}: download it again`
+        : `cannot be decompressed (${error.message}): download it again`,
     );
   });
   return new Uint8Array(plain.buffer, plain.byteOffset, plain.length);

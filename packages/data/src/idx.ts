@@ -45,6 +45,9 @@ export interface IdxLayout {
   readonly bytes: number;
 }
 
+/** What to do about a file that is broken, or another's. */
+const another = "download it again";
+
 /**
  * Reads the header of an IDX file.
  * @param start the first bytes of the file: all, or {@link longestIdxHeader}
@@ -52,11 +55,12 @@ export interface IdxLayout {
  */
 export function idxLayout(start: Uint8Array, name: string): IdxLayout {
   const fail = (problem: string): never => {
-    throw new DataError(name, problem);
+    throw new DataError(name, `${problem}: ${another}`);
   };
   if (start.length < 4) fail(`${start.length} bytes are too few for an IDX file`);
   const [zero0, zero1, typeCode, rank] = start as Uint8Array & [number, number, number, number];
-  if (zero0 === 0x1f && zero1 === 0x8b) fail("is gzip-compressed: decompress it first");
+  if (zero0 === 0x1f && zero1 === 0x8b)
+    throw new DataError(name, "is gzip-compressed: decompress it first");
   if (zero0 !== 0 || zero1 !== 0) {
     const found = [...start.subarray(0, 4)].map((byte) => byte.toString(16).padStart(2, "0"));
     fail(`is not an IDX file: it starts with ${found.join(" ")} where 00 00 is expected`);
@@ -90,7 +94,7 @@ export function requireIdxLength(
   const sizes = shape.length > 8 ? `${shape.slice(0, 8)},…` : shape;
   throw new DataError(
     name,
-    `${fault}: shape [${sizes}] of ${dtype} takes ${bytes} bytes, found ${found}`,
+    `${fault}: shape [${sizes}] of ${dtype} takes ${bytes} bytes, found ${found}: ${another}`,
   );
 }
 

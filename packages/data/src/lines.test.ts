@@ -11,7 +11,7 @@ test("rows of tab-separated values are taken as they are", () => {
 
 test("a row of another length is refused by its line", () => {
   expect(() => readTsv("a\tb\n\nc\n", { name: "x.tsv" })).toThrow(
-    new DataError("x.tsv", "line 3 has 1 tab-separated fields, not 2"),
+    new DataError("x.tsv", "line 3 has 1 tab-separated fields, not 2: give every line as many"),
   );
   expect(() => readTsv("a\tb\n", { columns: 3 })).toThrow(
     "line 1 has 2 tab-separated fields, not 3",

@@ -77,7 +77,7 @@ function alike(
   if (odd)
     throw new DataError(
       name,
-      `line ${odd.line} has ${odd.fields.length} ${separated} fields, not ${expected}`,
+      `line ${odd.line} has ${odd.fields.length} ${separated} fields, not ${expected}: give every line as many`,
     );
   return rows;
 }
@@ -100,7 +100,10 @@ export const jsonRows = (
     try {
       return { line: number, value: JSON.parse(line) };
     } catch (error) {
-      throw new DataError(name, `line ${number} is no JSON (${(error as Error).message})`);
+      throw new DataError(
+        name,
+        `line ${number} is no JSON (${(error as Error).message}): put one object into each line`,
+      );
     }
   });
 

@@ -43,6 +43,9 @@ export interface SafetensorsLocation {
   readonly offset?: number | undefined;
 }
 
+/** Problems of what a caller asks for or writes. Others are of a file, and have a remedy. */
+const ofCallers: ReadonlySet<SafetensorsProblem> = new Set(["unknown-tensor", "data", "too-large"]);
+
 /** A safetensors file that is malformed, or a tensor that cannot be stored in one. */
 export class SafetensorsError extends Error {
   readonly problem: SafetensorsProblem;
@@ -57,7 +60,9 @@ export class SafetensorsError extends Error {
   ) {
     const subject = [source, tensor === undefined ? undefined : `tensor ${quote(tensor)}`];
     const place = offset === undefined ? "" : ` (at byte ${offset})`;
-    super([...subject.filter((part) => part !== undefined), fact + place].join(": "));
+    const isFile = source !== undefined && !ofCallers.has(problem);
+    const remedy = isFile ? ": download the file again, or save it again" : "";
+    super([...subject.filter((part) => part !== undefined), fact + place + remedy].join(": "));
     this.name = "SafetensorsError";
     this.problem = problem;
     this.source = source;

@@ -107,6 +107,8 @@ test("an error is one across copies of the package, and quotes no more than a li
     tensor: `\n${"x".repeat(1000)}`,
     offset: 9,
   });
-  expect(error.message).toBe(`m.safetensors: tensor "\\n${"x".repeat(79)}…": is wrong (at byte 9)`);
+  expect(error.message).toBe(
+    `m.safetensors: tensor "\\n${"x".repeat(79)}…": is wrong (at byte 9): download the file again, or save it again`,
+  );
   expect(error).toMatchObject({ name: "SafetensorsError", problem: "size", offset: 9 });
 });

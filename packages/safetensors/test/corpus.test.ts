@@ -40,7 +40,7 @@ test("every malformed file is refused for what is wrong with it, and good ones a
   expect(found).toEqual(expected);
 });
 
-test("errors name the file, the tensor and the byte, and stay short", () => {
+test("errors name the file, the tensor, the byte and a remedy, and stay short", () => {
   const flaws = malformed.flatMap(({ name, bytes, tensor }) => {
     const error = refusal(bytes) as SafetensorsError;
     const { message, offset } = error;
@@ -49,7 +49,7 @@ test("errors name the file, the tensor and the byte, and stay short", () => {
       (tensor === undefined || message.includes(`tensor ${JSON.stringify(tensor)}: `)) &&
       offset !== undefined &&
       offset <= bytes.length &&
-      message.endsWith(`(at byte ${offset})`) &&
+      message.endsWith(`(at byte ${offset}): download the file again, or save it again`) &&
       message.length < 3000;
     return fine ? [] : [`${name}: ${message}`];
   });

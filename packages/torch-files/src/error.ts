@@ -36,6 +36,10 @@ export interface TorchFileLocation {
   readonly offset?: number | undefined;
 }
 
+/** Problems of files that torch.save() did not write so. A fact that has no remedy behind a colon gets {@link damageRemedy}. */
+const damages: ReadonlySet<TorchFileProblem> = new Set(["pickle", "storage", "shape", "truncated"]);
+const damageRemedy = ": download the file again, or save the state_dict() again";
+
 /** A torch checkpoint that cannot be read. The message names the file, the fact and, where there is one, the remedy. */
 export class TorchFileError extends Error {
   readonly problem: TorchFileProblem;
@@ -50,7 +54,8 @@ export class TorchFileError extends Error {
   ) {
     const subject = [source, tensor === undefined ? undefined : `tensor ${quote(tensor)}`];
     const place = offset === undefined ? "" : ` (at byte ${offset} of the pickle)`;
-    super([...subject.filter((part) => part !== undefined), fact + place].join(": "));
+    const remedy = damages.has(problem) && !fact.includes(": ") ? damageRemedy : "";
+    super([...subject.filter((part) => part !== undefined), fact + place + remedy].join(": "));
     this.name = "TorchFileError";
     this.problem = problem;
     this.source = source;

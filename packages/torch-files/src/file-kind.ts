@@ -16,7 +16,8 @@ const kinds = {
   gguf: "is a GGUF file of llama.cpp: look for the model's safetensors or .bin files",
   numpy: "is a numpy array: save a dict of tensors with torch.save() instead",
   json: "is JSON text: name the file of the weights, or an index that ends in .index.json",
-  unknown: "is no torch checkpoint: it is neither a zip archive nor a pickle",
+  unknown:
+    "is no torch checkpoint, neither a zip archive nor a pickle: name the file that torch.save() wrote",
 } as const;
 
 /** The kind of a file that may hold weights, by its first bytes. */

@@ -92,7 +92,11 @@ function checked(
       ? elementTypeOf(dtype.name)
       : undefined;
   if (dtype instanceof PickleGlobal && named === undefined)
-    throw new TorchFileError("dtype", `has the dtype ${dtype.path}, which is not read here`, place);
+    throw new TorchFileError(
+      "dtype",
+      `has the dtype ${dtype.path}, which is not read here: convert it in Python`,
+      place,
+    );
   const type = named ?? storage.type;
   const shape = countsOf(args[2]);
   const strides = countsOf(args[3]);

@@ -25,12 +25,15 @@ export function foreignSubwords(
   };
   const { model, added_tokens: added, normalizer, pre_tokenizer: before } = fieldsOf(json);
   const { type, vocab, merges } = fieldsOf(model);
-  if (type !== "BPE") refuse("has a model that is no BPE: this program reads GPT-2's byte pairs");
+  if (type !== "BPE")
+    refuse("has a model that is no BPE: give the tokenizer of a GPT-2, which is of byte pairs");
   if (normalizer !== undefined && normalizer !== null)
-    refuse("has a normalizer: GPT-2 has none, and this program cannot apply it");
+    refuse("has a normalizer, which GPT-2 has not: give the tokenizer of a GPT-2");
   const { type: splits, add_prefix_space: isPrefixed } = fieldsOf(before);
   if (before !== undefined && before !== null && (splits !== "ByteLevel" || isPrefixed === true))
-    refuse("has a pre_tokenizer that is not GPT-2's: ByteLevel without add_prefix_space");
+    refuse(
+      "has a pre_tokenizer that is not GPT-2's: give one of ByteLevel without add_prefix_space",
+    );
   const isVocab = typeof vocab === "object" && vocab !== null && !Array.isArray(vocab);
   if (!isVocab || Object.keys(vocab).length === 0)
     refuse("has no model.vocab: it must be an object of tokens and their ids");
@@ -48,14 +51,15 @@ export function foreignSubwords(
     );
   if (unknown)
     refuse(
-      `merges ${JSON.stringify(unknown.join(" ").slice(0, 40))}, which is not in its vocab`,
+      `merges ${JSON.stringify(unknown.join(" ").slice(0, 40))}, which is not in its vocab: put both files of one model here`,
       mergesSource,
     );
   const tokens: readonly unknown[] = Array.isArray(added) ? added : [];
   if (added !== undefined && added !== null && !Array.isArray(added))
-    refuse("has added_tokens that are no list");
+    refuse("has added_tokens that are no list: give the file as transformers saved it");
   const strange = tokens.map(fieldsOf).find(({ content }) => typeof content !== "string");
-  if (strange) refuse("has an added token without a content");
+  if (strange)
+    refuse("has an added token without a content: give the file as transformers saved it");
   const ids = [
     ...Object.entries(vocab as Fields),
     ...tokens.map(fieldsOf).map(({ content, id }) => [String(content), id] as const),
@@ -65,11 +69,13 @@ export function foreignSubwords(
   );
   if (odd)
     refuse(
-      `gives ${JSON.stringify(odd[0].slice(0, 40))} no id from 0 to ${vocabSize - 1}, which the model's vocab_size is for: they are of two models, or broken`,
+      `gives ${JSON.stringify(odd[0].slice(0, 40))} no id from 0 to ${vocabSize - 1}, which the model's vocab_size is for: put the files of one model here`,
     );
   try {
     return new Subwords(json as TokenizerJson);
   } catch (error) {
-    return refuse(`cannot be used as a tokenizer (${(error as Error).message.split("\n", 1)[0]})`);
+    return refuse(
+      `cannot be used as a tokenizer (${(error as Error).message.split("\n", 1)[0]}): give the file as transformers saved it`,
+    );
   }
 }

@@ -57,7 +57,7 @@ export function bertOptionsOf(
   const { hiddenSize, numAttentionHeads, padTokenId, vocabSize } = options;
   if (hiddenSize % numAttentionHeads !== 0)
     fields.refuse(
-      `has hidden_size ${hiddenSize}, which is no multiple of num_attention_heads ${numAttentionHeads}`,
+      `has hidden_size ${hiddenSize}, which is no multiple of num_attention_heads ${numAttentionHeads}: put the config.json of the weights in its place`,
     );
   if (padTokenId >= vocabSize)
     fields.refuse(`has pad_token_id ${padTokenId}, beyond its vocab_size ${vocabSize}`);

@@ -148,7 +148,10 @@ class Unpickler {
   }
 
   #protocol(version: number): void {
-    if (version > 5) throw this.#error(`protocol ${version} is not known: torch writes protocol 2`);
+    if (version > 5)
+      throw this.#error(
+        `protocol ${version} is not known: save the state_dict() again, which torch does by protocol 2`,
+      );
   }
 
   #push(value: PickleValue): void {
