@@ -112,7 +112,7 @@ export const browserLanes = [
     driver: chromiumOnSwiftShader,
     env: { HALFSTEP_BROWSER_LANE: "swiftshader" },
     tests: {
-      "packages/trainer": { browser: ["bits", "peers", "resume", "steady"] },
+      "packages/trainer": { browser: ["bits", "onnx-web", "peers", "resume", "steady"] },
       "apps/playground": { browser: ["devices", "interrupted", "pages"] },
     },
     differing: [],
