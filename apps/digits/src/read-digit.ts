@@ -31,6 +31,9 @@ export async function readDigit(path: string): Promise<Uint8Array> {
     return mean > 127 ? pixels.map((grey) => 255 - grey) : pixels;
   } catch (error) {
     const [line] = (error as Error).message.split("\n", 1);
-    throw new DataError(path, `cannot be read as an image (${line?.replace(/:$/, "")}): replace it by a PNG or JPEG file`);
+    throw new DataError(
+      path,
+      `cannot be read as an image (${line?.replace(/:$/, "")}): replace it by a PNG or JPEG file`,
+    );
   }
 }

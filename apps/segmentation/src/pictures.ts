@@ -47,7 +47,10 @@ export async function readPicture(path: string, options: ReadPictureOptions): Pr
     return { ...size, channels, pixels: new Uint8Array(data) };
   } catch (error) {
     if (error instanceof DataError) throw error;
-    throw new DataError(path, `cannot be read as an image (${firstLine(error)}): replace it by a PNG or JPEG file`);
+    throw new DataError(
+      path,
+      `cannot be read as an image (${firstLine(error)}): replace it by a PNG or JPEG file`,
+    );
   }
 }
 

@@ -25,7 +25,8 @@ export async function readVocabulary(path: string): Promise<readonly string[]> {
   const text = await readTextFile(path);
   const tokens = text.replace(/\n$/, "").split(/\r?\n/);
   const missing = specialTokens.find((token) => !tokens.includes(token));
-  if (missing !== undefined) throw new DataError(path, `has no token ${missing}: give the vocab.txt of a BERT`);
+  if (missing !== undefined)
+    throw new DataError(path, `has no token ${missing}: give the vocab.txt of a BERT`);
   return tokens;
 }
 

@@ -50,6 +50,8 @@ export function gptOptionsOf(
     initializerRange: fields.positive("initializer_range", 0.02),
   };
   if (nEmbd % options.nHead !== 0)
-    fields.refuse(`has n_embd ${nEmbd}, which is no multiple of n_head ${options.nHead}: put the config.json of the weights in its place`);
+    fields.refuse(
+      `has n_embd ${nEmbd}, which is no multiple of n_head ${options.nHead}: put the config.json of the weights in its place`,
+    );
   return options;
 }
