@@ -1,4 +1,5 @@
 import type { Binding, LaunchTarget } from "@halfstep/device";
+import { decidedOnce } from "./conv2d/decisions.js";
 import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./conv2d/grouped.js";
 import {
   gatherKernel,
@@ -6,7 +7,7 @@ import {
   planBlocks,
   weightGradientKernel,
 } from "./conv2d/kernels.js";
-import { launchConvolution } from "./conv2d/launch.js";
+import { launchConvolution, type PlannedConvolution, planConvolution } from "./conv2d/launch.js";
 import { planPatch, planRun, planTurnedPatch } from "./conv2d/plan-patch.js";
 import { planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
@@ -55,16 +56,25 @@ export function conv2d<B>(
   attributes: Conv2dAttributes,
 ): void {
   const { input, weight, out } = operands;
-  const size = sizeOf("conv2d", attributes);
+  const { size, planned } = forwardDecision(attributes, target.hardwareClass);
   requireLengths("conv2d", operands, {
     input: size.input,
     weight: size.weight,
     out: size.output,
   });
-  if (size.groups > 1 && isSmall(size)) {
-    target.launch(groupedConv2d(operands, { attributes, ...size }));
-    return;
-  }
+  if (planned) launchConvolution(target, planned, [input, weight], out);
+  else target.launch(groupedConv2d(operands, { attributes, ...size }));
+}
+
+/** The sizes of a convolution, and its product; undefined where a kernel for small groups computes it. */
+interface Decision {
+  readonly size: ReturnType<typeof sizeOf>;
+  readonly planned: PlannedConvolution | undefined;
+}
+
+const forwardDecision = decidedOnce((attributes): Decision => {
+  const size = sizeOf("conv2d", attributes);
+  if (size.groups > 1 && isSmall(size)) return { size, planned: undefined };
   const { groups, groupIn, groupOut, image, outImage } = size;
   const m = size.output / Math.max(1, attributes.outChannels);
   const plan = {
@@ -72,9 +82,9 @@ export function conv2d<B>(
     splits: 1,
     blocks: planBlocks([m, groupOut, size.taps * groupIn, groups], groupIn),
   };
-  launchConvolution(target, plan, out, attributes, {
+  const planned = planConvolution(attributes, {
+    plan,
     kernel: gatherKernel(plan, groupIn % 4 === 0, planPatch(attributes, plan, outImage)),
-    operands: [input, weight],
     m,
     n: groupOut,
     groups,
@@ -82,7 +92,8 @@ export function conv2d<B>(
     target: outImage,
     source: image,
   });
-}
+  return { size, planned };
+});
 
 /** The gradient of {@link conv2d} by its input; shapes as there. */
 export function conv2dInputGradient<B>(
@@ -95,16 +106,19 @@ export function conv2dInputGradient<B>(
   attributes: Conv2dAttributes,
 ): void {
   const { outGradient, weight, inputGradient } = operands;
-  const size = sizeOf("conv2dInputGradient", attributes);
+  const { size, planned } = inputGradientDecision(attributes, target.hardwareClass);
   requireLengths("conv2dInputGradient", operands, {
     outGradient: size.output,
     weight: size.weight,
     inputGradient: size.input,
   });
-  if (size.groups > 1 && isSmall(size)) {
-    target.launch(groupedInputGradient(operands, { attributes, ...size }));
-    return;
-  }
+  if (planned) launchConvolution(target, planned, [outGradient, weight], inputGradient);
+  else target.launch(groupedInputGradient(operands, { attributes, ...size }));
+}
+
+const inputGradientDecision = decidedOnce((attributes): Decision => {
+  const size = sizeOf("conv2dInputGradient", attributes);
+  if (size.groups > 1 && isSmall(size)) return { size, planned: undefined };
   const { groups, groupIn, groupOut, image, outImage } = size;
   const { batch, stride, dilation } = attributes;
   const isQuads = groupOut % 4 === 0;
@@ -121,14 +135,14 @@ export function conv2dInputGradient<B>(
     splits: 1,
     blocks: planBlocks([m, groupIn, mostTaps * groupOut, slices], groupOut),
   };
-  launchConvolution(target, plan, inputGradient, attributes, {
+  const planned = planConvolution(attributes, {
+    plan,
     kernel: inputGradientKernel(
       plan,
       isQuads,
       isUnit ? "unit" : hasPhases ? "phases" : "any",
       planTurnedPatch(attributes, plan, outImage),
     ),
-    operands: [outGradient, weight],
     m,
     n: groupIn,
     groups,
@@ -137,7 +151,8 @@ export function conv2dInputGradient<B>(
     source: outImage,
     phases: { counts: phases, image },
   });
-}
+  return { size, planned };
+});
 
 /** The gradient of {@link conv2d} by its weight; shapes as there. Takes scratch memory where the weight is small. */
 export function conv2dWeightGradient<B>(
@@ -150,27 +165,29 @@ export function conv2dWeightGradient<B>(
   attributes: Conv2dAttributes,
 ): void {
   const { input, outGradient, weightGradient } = operands;
-  const size = sizeOf("conv2dWeightGradient", attributes);
+  const { size, planned } = weightGradientDecision(attributes, target.hardwareClass);
   requireLengths("conv2dWeightGradient", operands, {
     input: size.input,
     outGradient: size.output,
     weightGradient: size.weight,
   });
-  if (size.groups > 1 && isSmall(size)) {
-    groupedWeightGradient(target, operands, { attributes, ...size });
-    return;
-  }
+  if (planned) launchConvolution(target, planned, [input, outGradient], weightGradient);
+  else groupedWeightGradient(target, operands, { attributes, ...size });
+}
+
+const weightGradientDecision = decidedOnce((attributes, hardwareClass): Decision => {
+  const size = sizeOf("conv2dWeightGradient", attributes);
+  if (size.groups > 1 && isSmall(size)) return { size, planned: undefined };
   const { groups, groupIn, groupOut, image, outImage } = size;
   const { outChannels } = attributes;
   const m = size.weight / Math.max(1, outChannels);
   const pixels = size.output / Math.max(1, outChannels);
-  const { hardwareClass } = target;
   const product = planProduct(m, groupOut, pixels, groups, { hardwareClass });
   const blocks = planBlocks([m, groupOut, pixels, groups * product.splits], groupIn);
   const plan = { ...product, blocks };
-  launchConvolution(target, plan, weightGradient, attributes, {
+  const planned = planConvolution(attributes, {
+    plan,
     kernel: weightGradientKernel(plan, groupIn % 4 === 0, planRun(attributes, plan, outImage)),
-    operands: [input, outGradient],
     m,
     n: groupOut,
     groups,
@@ -178,7 +195,8 @@ export function conv2dWeightGradient<B>(
     target: outImage,
     source: image,
   });
-}
+  return { size, planned };
+});
 
 /** Whether groups would leave most of a tile empty. */
 const isSmall = ({ groupIn, groupOut }: { groupIn: number; groupOut: number }): boolean =>

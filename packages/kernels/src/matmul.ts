@@ -72,7 +72,8 @@ export function matmul<B>(
     isFloat8: isFloat8(out.dtype),
     hardwareClass: target.hardwareClass,
   };
-  const { plan, kernel, scalars } = decisions.get(product);
+  const { plan, kernel, scalars } =
+    decisions.known(m, n, k, product) ?? decisions.make(m, n, k, product);
   launchProduct(target, plan, { out, rowSums }, product, (to) => ({
     kernel,
     bindings: to.rowSums ? [a, b, to.rowSums, to.out] : [a, b, to.out],

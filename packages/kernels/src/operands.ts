@@ -6,12 +6,26 @@ export function requireLengths<B, Name extends string>(
   operands: { readonly [name in Name]?: Binding<B> | undefined },
   lengths: Readonly<Record<Name, number>>,
 ): void {
-  for (const name in lengths) {
-    const operand = operands[name];
-    const needed = lengths[name];
-    if (operand && operand.length !== needed)
-      throw new RangeError(
-        `${op}: ${name} has ${operand.length} elements, but the attributes need ${needed}: bind a range of that length`,
-      );
-  }
+  for (const name in lengths) requireElements(op, name, operands[name], lengths[name]);
+}
+
+/** {@link requireLengths} where all have the same. */
+export function requireLength<B>(
+  op: string,
+  operands: Readonly<Record<string, Binding<B>>>,
+  length: number,
+): void {
+  for (const name in operands) requireElements(op, name, operands[name], length);
+}
+
+function requireElements<B>(
+  op: string,
+  name: string,
+  operand: Binding<B> | undefined,
+  needed: number,
+): void {
+  if (operand && operand.length !== needed)
+    throw new RangeError(
+      `${op}: ${name} has ${operand.length} elements, but the attributes need ${needed}: bind a range of that length`,
+    );
 }

@@ -243,7 +243,7 @@ export function updateScale<B>(
       ...(exponents === undefined ? [] : [words(exponents, EXPONENT_WORDS)]),
     ],
     scalars: {
-      ...valuesOf(rule),
+      ...usualScalars(rule),
       isMask: Number(isMask),
       partials: squares?.partials ?? 0,
       tag,
@@ -254,16 +254,17 @@ export function updateScale<B>(
   };
 }
 
-const known = new WeakMap<ScaleRule, Readonly<Record<string, number>>>();
+const usual = new WeakMap<ScaleRule, Readonly<Record<string, number>>>();
 
-/** The scalars of a rule, made once: each step updates by the same rule. */
-function valuesOf(rule: ScaleRule): Readonly<Record<string, number>> {
-  let values = known.get(rule);
-  if (!values) {
-    values = scaleRuleValues(rule);
-    known.set(rule, values);
+/** The scalars of an update by a rule, made once, of which each update replaces those that are not the rule's. */
+function usualScalars(rule: ScaleRule): Readonly<Record<string, number>> {
+  let scalars = usual.get(rule);
+  if (!scalars) {
+    const others = { isMask: 0, partials: 0, tag: 0, slot: 0, isReplaced: 0, newScale: 0 };
+    scalars = { ...others, ...scaleRuleValues(rule) };
+    usual.set(rule, scalars);
   }
-  return values;
+  return scalars;
 }
 
 const words = <B>(buffer: B, length: number) =>

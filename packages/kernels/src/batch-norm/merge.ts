@@ -34,19 +34,30 @@ export function mergeStatistics<B>(
   shape: { readonly rows: number; readonly channels: number; readonly chunks: number },
 ): void {
   const { means, deviations, mean, variance, running } = operands;
-  const { rows, chunks } = shape;
-  const bindings = [means, deviations, mean, variance];
-  const scalars = { ...shape, scale: 1 / rows };
+  const { rows, channels, chunks } = shape;
+  const scale = 1 / rows;
   const kernels = mergeKernels[mergeOwner(chunks)];
   if (!running) {
-    target.launch({ kernel: kernels.alone, bindings, scalars });
+    target.launch({
+      kernel: kernels.alone,
+      bindings: [means, deviations, mean, variance],
+      scalars: { rows, channels, chunks, scale },
+    });
     return;
   }
   const { momentum } = running;
   target.launch({
     kernel: kernels.running,
-    bindings: [...bindings, running.mean, running.variance],
-    scalars: { ...scalars, momentum, keep: 1 - momentum, unbias: rows / (rows - 1) },
+    bindings: [means, deviations, mean, variance, running.mean, running.variance],
+    scalars: {
+      rows,
+      channels,
+      chunks,
+      scale,
+      momentum,
+      keep: 1 - momentum,
+      unbias: rows / (rows - 1),
+    },
   });
 }
 

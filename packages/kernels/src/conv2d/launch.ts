@@ -2,15 +2,16 @@ import type { Binding, Kernel, Launch, LaunchTarget } from "@halfstep/device";
 import type { Conv2dAttributes } from "../conv2d.js";
 import type { ProductPlan } from "../matmul/shape.js";
 import { launchProduct } from "../matmul/split-k.js";
-import { launchSlices } from "./assemble.js";
+import { launchSlices, type Slices } from "./assemble.js";
 
 /** Size of an image, and factors of its height and width. */
 export type ImageSize = readonly [height: number, width: number];
 
 /** One of the three products of a convolution; each group and each phase is a slice [m, n]. */
-interface Product<B> {
+interface Product {
+  readonly plan: ProductPlan;
+  /** Of the source, the right factor and the result. */
   readonly kernel: Kernel;
-  readonly operands: readonly [source: Binding<B>, right: Binding<B>];
   readonly m: number;
   readonly n: number;
   readonly groups: number;
@@ -23,36 +24,39 @@ interface Product<B> {
   readonly phases?: { readonly counts: ImageSize; readonly image: ImageSize };
 }
 
-/** Launches a product, and assembles its slices where there are several. */
-export function launchConvolution<B>(
-  target: LaunchTarget<B>,
-  plan: ProductPlan,
-  out: Binding<B>,
+/** A product of a convolution without its memory. */
+export interface PlannedConvolution {
+  readonly plan: ProductPlan;
+  readonly kernel: Kernel;
+  readonly scalars: Readonly<Record<string, number>>;
+  readonly slices: Slices;
+}
+
+/** Plans a product of a convolution. */
+export function planConvolution(
   attributes: Conv2dAttributes,
-  product: Product<B>,
-): void {
-  const { kernel, operands, m, n, groups } = product;
+  { plan, kernel, m, n, groups, channels, target, source, phases }: Product,
+): PlannedConvolution {
   // Without phases, the rows of a slice are handled as pixels of one line, for every image.
-  const { counts, image } = product.phases ?? { counts: [1, 1], image: [1, m] };
-  const slices = groups * counts[0] * counts[1];
-  const launchInto = (result: Binding<B>): Launch<B> => ({
+  const { counts, image } = phases ?? ({ counts: [1, 1], image: [1, m] } as const);
+  return {
+    plan,
     kernel,
-    bindings: [...operands, result],
     scalars: {
       m,
       n,
       columns: plan.columns,
-      slices: slices * plan.splits,
+      slices: groups * counts[0] * counts[1] * plan.splits,
       groups,
       splits: plan.splits,
       phases_y: counts[0],
       phases_x: counts[1],
       images: attributes.batch,
-      target_height: product.target[0],
-      target_width: product.target[1],
-      source_height: product.source[0],
-      source_width: product.source[1],
-      channels: product.channels,
+      target_height: target[0],
+      target_width: target[1],
+      source_height: source[0],
+      source_width: source[1],
+      channels,
       kernel_height: attributes.kernelHeight,
       kernel_width: attributes.kernelWidth,
       stride_y: attributes.stride[0],
@@ -62,11 +66,24 @@ export function launchConvolution<B>(
       dilation_y: attributes.dilation[0],
       dilation_x: attributes.dilation[1],
     },
+    slices: { m, n, groups, phases: counts, height: image[0], width: image[1] },
+  };
+}
+
+/** Launches a product, and assembles its slices where there are several. */
+export function launchConvolution<B>(
+  target: LaunchTarget<B>,
+  { plan, kernel, scalars, slices }: PlannedConvolution,
+  [source, right]: readonly [source: Binding<B>, right: Binding<B>],
+  out: Binding<B>,
+): void {
+  const launchInto = (result: Binding<B>): Launch<B> => ({
+    kernel,
+    bindings: [source, right, result],
+    scalars,
   });
-  if (slices === 1)
+  const { m, n, groups, phases } = slices;
+  if (groups * phases[0] * phases[1] === 1)
     launchProduct(target, plan, { out }, { batch: 1, m, n }, (results) => launchInto(results.out));
-  else {
-    const [height, width] = image;
-    launchSlices(target, plan, out, { m, n, groups, phases: counts, height, width }, launchInto);
-  }
+  else launchSlices(target, plan, out, slices, launchInto);
 }

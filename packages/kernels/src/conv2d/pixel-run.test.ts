@@ -16,7 +16,7 @@ import { takesEpilogue, withEpilogue } from "../epilogue.js";
 import { add, relu } from "../expressions.js";
 import { planTiles } from "../matmul/shape.js";
 import { weightGradientKernel } from "./kernels.js";
-import { launchConvolution } from "./launch.js";
+import { launchConvolution, planConvolution } from "./launch.js";
 import { pixelRun } from "./pixel-run.js";
 import { planRun } from "./plan-patch.js";
 
@@ -93,9 +93,9 @@ const launchesOf =
       allocate: (bytes) => target.allocate(bytes),
       launch: (launch) => launches.push(launch),
     };
-    launchConvolution(recorder, plan, hasEpilogue ? product : out, attributes, {
+    const planned = planConvolution(attributes, {
+      plan,
       kernel: weightGradientKernel(plan, inChannels % 4 === 0, patch),
-      operands: [input, outGradient],
       m,
       n: outChannels,
       groups: 1,
@@ -103,6 +103,7 @@ const launchesOf =
       target: [height, width],
       source: [height, width],
     });
+    launchConvolution(recorder, planned, [input, outGradient], hasEpilogue ? product : out);
     const rounding = storage[2] === "float32" ? {} : { rounding: storage[2] };
     for (const launch of launches)
       if (!hasEpilogue) target.launch(launch);

@@ -1,5 +1,5 @@
 import type { Binding } from "@halfstep/device";
-import { requireLengths } from "../operands.js";
+import { requireLength } from "../operands.js";
 
 /** A window that slides over an NHWC image: [batch, height, width, channels]. */
 export interface PoolAttributes {
@@ -59,10 +59,8 @@ export function poolScalars<B>(
 ): Record<string, number> {
   const { batch, height, width, channels, window, stride, padding } = attributes;
   const [outHeight, outWidth] = poolOutputSize(attributes);
-  const every = (operands: object, length: number): Record<string, number> =>
-    Object.fromEntries(Object.keys(operands).map((name) => [name, length]));
-  requireLengths(op, inputs, every(inputs, batch * height * width * channels));
-  requireLengths(op, outputs, every(outputs, batch * outHeight * outWidth * channels));
+  requireLength(op, inputs, batch * height * width * channels);
+  requireLength(op, outputs, batch * outHeight * outWidth * channels);
   return {
     batch,
     height,

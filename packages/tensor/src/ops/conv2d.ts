@@ -45,12 +45,6 @@ function attributesOf(
     throw new ShapeError(
       `conv2d: ${outChannels} output channels cannot be divided into ${groups} groups`,
     );
-  const windows = { stride: pair(stride), padding: pair(padding), dilation: pair(dilation) };
-  for (const [name, sizes] of Object.entries(windows)) {
-    const least = name === "padding" ? 0 : 1;
-    if (sizes.some((size) => !Number.isInteger(size) || size < least))
-      throw new RangeError(`conv2d: ${name} [${sizes}] must be whole numbers, at least ${least}`);
-  }
   return {
     batch,
     height,
@@ -60,8 +54,22 @@ function attributesOf(
     kernelHeight,
     kernelWidth,
     groups,
-    ...windows,
+    stride: wholePair("stride", stride, 1),
+    padding: wholePair("padding", padding, 0),
+    dilation: wholePair("dilation", dilation, 1),
   };
+}
+
+function wholePair(
+  name: string,
+  value: number | readonly [number, number],
+  least: number,
+): readonly [number, number] {
+  const sizes = pair(value);
+  for (const size of sizes)
+    if (!Number.isInteger(size) || size < least)
+      throw new RangeError(`conv2d: ${name} [${sizes}] must be whole numbers, at least ${least}`);
+  return sizes;
 }
 
 function outputShape(attributes: kernels.Conv2dAttributes): number[] {
