@@ -1,4 +1,5 @@
 import type { Binding, LaunchTarget } from "@halfstep/device";
+import type { Conv2dAttributes } from "./conv2d/attributes.js";
 import { decidedOnce } from "./conv2d/decisions.js";
 import { groupedConv2d, groupedInputGradient, groupedWeightGradient } from "./conv2d/grouped.js";
 import {
@@ -12,24 +13,7 @@ import { planPatch, planRun, planTurnedPatch } from "./conv2d/plan-patch.js";
 import { planProduct, planTiles } from "./matmul/shape.js";
 import { requireLengths } from "./operands.js";
 
-/** A two-dimensional convolution (cross-correlation, as in torch) of NHWC activations with HWIO weights. */
-export interface Conv2dAttributes {
-  readonly batch: number;
-  /** Height of the input; `width` likewise. */
-  readonly height: number;
-  readonly width: number;
-  readonly inChannels: number;
-  readonly outChannels: number;
-  readonly kernelHeight: number;
-  readonly kernelWidth: number;
-  /** Vertical and horizontal, as in the options below. */
-  readonly stride: readonly [number, number];
-  /** Zeros on each side. */
-  readonly padding: readonly [number, number];
-  readonly dilation: readonly [number, number];
-  /** Groups of neighbouring channels, each convolved alone; the weight's inputs are those of one group. Default 1. */
-  readonly groups?: number;
-}
+export type { Conv2dAttributes } from "./conv2d/attributes.js";
 
 /** Height and width of the output: ⌊(size + 2 padding − dilation (kernel − 1) − 1) / stride⌋ + 1, as torch.nn.Conv2d. */
 export function conv2dOutputSize(

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Conv2dAttributes } from "../conv2d.js";
+import type { Conv2dAttributes } from "./attributes.js";
 import { decidedOnce } from "./decisions.js";
 
 const attributes: Conv2dAttributes = {

@@ -1,5 +1,5 @@
 import { BySizes } from "../by-sizes.js";
-import type { Conv2dAttributes } from "../conv2d.js";
+import type { Conv2dAttributes } from "./attributes.js";
 
 interface Choices {
   readonly attributes: Conv2dAttributes;
@@ -41,7 +41,7 @@ export function decidedOnce<Made>(
     const known = decisions.known(height, inChannels, outChannels, { attributes, hardwareClass });
     if (known) return known;
     const { stride, padding, dilation } = attributes;
-    // The lists may be the caller's, who may change them later.
+    // The lists may belong to the caller and change later.
     const copy: Conv2dAttributes = {
       ...attributes,
       stride: [...stride],

@@ -1,7 +1,7 @@
 import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
-import type { Conv2dAttributes } from "../conv2d.js";
 import { reduce } from "../reductions/reduce.js";
 import { scratch } from "../scratch.js";
+import type { Conv2dAttributes } from "./attributes.js";
 import {
   depthwiseConv2d,
   depthwiseInputGradient,

@@ -1,8 +1,8 @@
 import type { Binding, Kernel, Launch, LaunchTarget } from "@halfstep/device";
-import type { Conv2dAttributes } from "../conv2d.js";
 import type { ProductPlan } from "../matmul/shape.js";
 import { launchProduct } from "../matmul/split-k.js";
 import { launchSlices, type Slices } from "./assemble.js";
+import type { Conv2dAttributes } from "./attributes.js";
 
 /** Size of an image, and factors of its height and width. */
 export type ImageSize = readonly [height: number, width: number];

@@ -1,5 +1,5 @@
-import type { Conv2dAttributes } from "../conv2d.js";
 import type { TilePlan } from "../matmul/shape.js";
+import type { Conv2dAttributes } from "./attributes.js";
 import type { ImageSize } from "./launch.js";
 import { type LineShape, linePatch } from "./line-patch.js";
 import type { Direction, Patch } from "./patch.js";
