@@ -41,8 +41,8 @@ export interface Rank {
   readonly runtime: Runtime;
   readonly optimizer: AdamW<never>;
   readonly scaler: GradScaler<never, Tensor>;
-  /** Trains on this rank's share of a global batch; `factor` multiplies its loss. */
-  step(number: number, factor?: number): Promise<number>;
+  /** Trains on this rank's share of a global batch; `factor` multiplies its loss, and `weight` weighs its gradients. */
+  step(number: number, factor?: number, weight?: number): Promise<number>;
   /** A checkpoint, which all ranks save together, and which loads into any number of ranks. */
   save(): Promise<SavedRank>;
   load(saved: SavedRank): Promise<void>;
@@ -63,6 +63,7 @@ export function open(
     rule = {},
     clip,
     width = 16,
+    givesScale = false,
   }: {
     readonly runtime?: Runtime;
     readonly dtype?: "float32" | "float16";
@@ -71,6 +72,8 @@ export function open(
     readonly clip?: number;
     /** Features of hidden layers. */
     readonly width?: number;
+    /** Whether the exchange gets the loss scale. */
+    readonly givesScale?: boolean;
   } = {},
 ): Rank {
   const parameter = (shape: readonly number[], seed: number, name: string) =>
@@ -119,7 +122,7 @@ export function open(
   return {
     runtime,
     scaler: scaler as never,
-    async step(number, factor = 1) {
+    async step(number, factor = 1, weight = 1) {
       const from = carrier.rank * share;
       const inputs = numbers(globalBatch * features, 100 + number);
       const loss = await runtime.step(() => {
@@ -142,7 +145,10 @@ export function open(
         };
         const loss = dtype === "float32" ? lossOf() : autocast({ dtype }, lossOf);
         scaler.scale(loss.mul(factor)).backward();
-        exchange.reduce(optimizer);
+        exchange.reduce(optimizer, {
+          weight,
+          gradScale: givesScale ? scaler.gradScale() : undefined,
+        });
         scaler.step(optimizer);
         scaler.update();
         optimizer.zeroGrad();

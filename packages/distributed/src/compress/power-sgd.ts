@@ -133,7 +133,8 @@ export class PowerSgd {
           return (values[group] as Float32Array).subarray(offset, offset + length);
         }),
       );
-      const found = Int32Array.of(present.every(areFinite) ? 0 : 1, stop.wanted);
+      const isBad = weight !== 0 && !present.every(areFinite);
+      const found = Int32Array.of(isBad ? 1 : 0, stop.wanted);
       await this.#exchange.carrier.max(found, { label: "the overflow flag" });
       stop.agreed(found[1] !== 0);
       if (found[0] !== 0) {

@@ -7,7 +7,7 @@ import { ExchangeError } from "../errors.js";
 import { inProcess } from "../in-process/in-process.js";
 import type { Wire } from "../wire/wire.js";
 import { agreedMode } from "./agreed-mode.js";
-import type { GradientExchangeOptions } from "./gradient-exchange.js";
+import { GradientExchange, type GradientExchangeOptions } from "./gradient-exchange.js";
 
 const twoHosts = (size: number): readonly string[] =>
   Array.from({ length: size }, (_, rank) => `host ${rank % 2}`);
@@ -74,6 +74,50 @@ describe("gradients of ranks", async () => {
       expect(skips[1]).toEqual(skips[0]);
     },
   );
+
+  test.each<[string, GradientExchangeOptions]>([
+    ["float32", { wire: "float32" }],
+    ["float16", { wire: "float16" }],
+    ["shards", { wire: "float32", mode: "zero1" }],
+    ["shards in float16", { wire: "float16", mode: "zero1" }],
+    ["factors", { wire: "float32", compress: { powerSgd: { rank: 1 } } }],
+  ])("of a rank without samples skip no step, over %s", async (_, exchange) => {
+    const carriers = inProcess(2, { hosts: ["a", "b"] });
+    const ranks = carriers.map((carrier) =>
+      open(
+        carrier,
+        { ...options("float32"), ...exchange },
+        { dtype: "float32", givesScale: exchange.compress !== undefined },
+      ),
+    );
+    const before = await Promise.all(ranks.map((rank) => rank.parameters()));
+    await Promise.all(
+      ranks.map((rank, i) => rank.step(0, i === 1 ? Number.POSITIVE_INFINITY : 1, 1 - i)),
+    );
+    const [first, second] = await Promise.all(ranks.map((rank) => rank.parameters()));
+    expect(first).not.toBe(before[0]);
+    expect(second).toBe(first);
+    for (const rank of ranks) expect(await skipsOf(rank)).toMatchObject([[false, 2 ** 12]]);
+  });
+
+  test("have weights from 0 on", async () => {
+    const ranks = inProcess(2).map((carrier) => open(carrier, options("float32")));
+    for (const weight of [-1, Number.NaN, Number.POSITIVE_INFINITY])
+      for (const rank of ranks)
+        await expect((async () => rank.step(0, 1, weight))()).rejects.toThrow(
+          `weight is ${weight}: it must be a number from 0 on`,
+        );
+  });
+
+  test("of one rank stop by its own signal", async () => {
+    const [carrier] = inProcess(1) as [Carrier];
+    const told = new AbortController();
+    const exchange = new GradientExchange(carrier, { signal: told.signal });
+    expect(exchange.signal.aborted).toBe(false);
+    told.abort();
+    expect(exchange.signal.aborted).toBe(true);
+    expect(new GradientExchange(carrier).signal.aborted).toBe(false);
+  });
 
   test("that cannot be exchanged leave parameters, moments, scale, counts and statistics as they are", async () => {
     for (const wire of ["float32", "float16"] as const) {

@@ -73,7 +73,7 @@ export interface GradientExchangeOptions extends ExchangeOptions {
 export interface ReduceOptions<B = never> {
   /** With `compress`, the scaler's `gradScale()` where gradients carry its scale: residuals are kept without it. */
   readonly gradScale?: B | undefined;
-  /** The share of this rank in the global batch, such as its number of samples. Default 1: equal shares. */
+  /** The share of this rank in the global batch, such as its number of samples; 0 leaves its gradients out. Default 1: equal shares. */
   readonly weight?: number;
 }
 
@@ -81,7 +81,7 @@ export interface ReduceOptions<B = never> {
 interface StepExchange {
   /** Groups of gradients, each with its parts that are still to come; absent until its first part. */
   readonly missing: (number | undefined)[];
-  /** 1 where a gradient of this rank is infinite or NaN. */
+  /** 1 where a gradient of this rank is infinite or NaN, and counts. */
   nonFinite: number;
   /** Gradients whose rows are still to come, by group and offset. */
   readonly begun: Map<string, BegunRows>;
@@ -102,7 +102,7 @@ export class GradientExchange {
   readonly mode: GradientExchangeMode;
   /**
    * Aborted on all ranks in the same step, a few steps after the option `signal` of one of them: the last step that they take together. It
-   * counts calls of {@link reduce}, of which each step has one.
+   * counts calls of {@link reduce}, of which each step has one. With one rank it is that option.
    */
   readonly signal: AbortSignal;
   readonly #exchange: Exchange;
@@ -132,7 +132,8 @@ export class GradientExchange {
         throw new RangeError(`${name} is ${value}: it must be a whole number from 1 on`);
     this.mode = mode;
     this.#stop = new AgreedStop(signal);
-    this.signal = this.#stop.signal;
+    // A single rank has no step to agree on.
+    this.signal = (carrier.size === 1 && signal) || this.#stop.signal;
     this.#exchange = new Exchange(carrier, options);
     this.#rows = new RowsExchange(this.#exchange);
     if (compress && mode === "zero1")
@@ -191,13 +192,15 @@ export class GradientExchange {
    * Records that the present gradients of optimizers are replaced by their means over all ranks; with mode "zero1", those that this rank
    * steps. Within a step.
    *
-   * @throws TypeError with mode "zero1" for parameters that {@link shard} did not divide; for scaled gradients whose scale ranks may choose
+   * @throws RangeError for a weight below 0 or that is not finite. TypeError with mode "zero1" for parameters that {@link shard} did not divide; for scaled gradients whose scale ranks may choose
    * differently, by `targetUnderflow`; and with `compress`, where gradients carry a scale and `gradScale` is left out.
    */
   reduce<B>(
     optimizers: ReducibleOptimizer<B> | readonly ReducibleOptimizer<B>[],
     { weight, gradScale }: ReduceOptions<B> = {},
   ): void {
+    if (weight !== undefined && !(weight >= 0 && Number.isFinite(weight)))
+      throw new RangeError(`weight is ${weight}: it must be a number from 0 on`);
     if (this.#exchange.carrier.size === 1) return;
     const all = "target" in optimizers ? [optimizers] : optimizers;
     for (const optimizer of all) this.#refuseScales(optimizer, gradScale !== undefined);
@@ -303,13 +306,13 @@ export class GradientExchange {
           new Int32Array(header.buffer, 0, 1),
           new Int32Array(header.buffer, 4),
         ];
-        step.nonFinite |= flag[0] as number;
+        if (weight !== 0) step.nonFinite |= flag[0] as number;
         words[0] = await this.#exchange.meanOfCodes(codes, words[0] as number, mean);
         flag[0] = await this.#agreedAtEnd(step, group, part);
         return;
       }
       const values = new Float32Array(numbers.buffer, 0, part.length);
-      if (!(await allFinite(values))) step.nonFinite = 1;
+      if (weight !== 0 && !(await allFinite(values))) step.nonFinite = 1;
       await this.#exchange.mean(values, mean);
       if (await this.#agreedAtEnd(step, group, part)) values[0] = Number.NaN;
     };
@@ -326,12 +329,13 @@ export class GradientExchange {
     const key = `${group} ${part.offset}`;
     if (part.rows?.stage === "rest") {
       const begun = await this.#rows.begin(operands, part, mean);
-      if (!begun.isFinite) step.nonFinite = 1;
+      if (!begun.isFinite && mean.weight !== 0) step.nonFinite = 1;
       step.begun.set(key, begun);
       await this.#agreedAtEnd(step, group, part);
       return;
     }
-    if (!(await this.#rows.end(step.begun.get(key), operands, part, mean))) step.nonFinite = 1;
+    const areFinite = await this.#rows.end(step.begun.get(key), operands, part, mean);
+    if (!areFinite && mean.weight !== 0) step.nonFinite = 1;
     const sums = new Float32Array((operands[2] as Uint8Array<ArrayBuffer>).buffer, 0, 1);
     if (await this.#agreedAtEnd(step, group, part)) sums[0] = Number.NaN;
   }

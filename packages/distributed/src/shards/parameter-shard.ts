@@ -212,12 +212,12 @@ export class ParameterShard {
       let own: Float32Array;
       if (header) {
         const words = new Int32Array(header.buffer, 0, 2);
-        step.nonFinite |= words[1] as number;
+        if (step.weight !== 0) step.nonFinite |= words[1] as number;
         const codes = new Uint16Array(numbers.buffer, 0, length);
         own = await exchange.ownMeanOfCodes(codes, words[0] as number, options);
       } else {
         const values = new Float32Array(numbers.buffer, 0, length);
-        if (!(await allFinite(values))) step.nonFinite = 1;
+        if (step.weight !== 0 && !(await allFinite(values))) step.nonFinite = 1;
         own = await exchange.ownMean(values, options);
       }
       new Float32Array(means.buffer, 0, own.length).set(own);

@@ -64,6 +64,26 @@ describe("means over ranks", () => {
     expect(mean).toEqual(decodeArray(encodeArray(exact, float16), float16));
   });
 
+  it("keep small numbers where a rank of weight 0 has large ones", async () => {
+    for (const hosts of [["a", "b", "c"], twoByTwo]) {
+      const weights = hosts.map((_, rank) => (rank === hosts.length - 1 ? 0 : 1));
+      const valuesOf = (rank: number): Float32Array =>
+        Float32Array.of(weights[rank] === 0 ? 2 ** 60 : 1, 2 ** -10);
+      const ranks = inProcess(hosts.length, { hosts });
+      const means = await meansOf(ranks, valuesOf, { wire: "float16", weights });
+      for (const mean of means) expect([...mean]).toEqual([1, 2 ** -10]);
+    }
+  });
+
+  it("may be none", async () => {
+    for (const hosts of [["a"], ["a", "b"], twoByTwo])
+      for (const wire of ["float32", "float16"] as const) {
+        const ranks = inProcess(hosts.length, { hosts });
+        const means = await meansOf(ranks, () => new Float32Array(), { wire });
+        for (const mean of means) expect(mean).toHaveLength(0);
+      }
+  });
+
   it("weigh ranks by their samples, and leave out ranks without any", async () => {
     const valuesOf = (rank: number): Float32Array =>
       Float32Array.of([1, 4, Number.NaN][rank] as number);

@@ -20,7 +20,7 @@ export interface Exchanging {
 export interface OwnPart {
   /** The mean over the ranks so far, times 2^shift. */
   readonly numbers: Float32Array;
-  /** The least shift of all ranks, which therefore all know. */
+  /** The least shift of all ranks that have a weight, which therefore all know. */
   readonly shift: number;
   /** The sum of the weights of these ranks. */
   readonly weight: number;
@@ -99,7 +99,9 @@ async function meanOf(
   length: number,
   breath: Breath,
 ): Promise<OwnPart> {
-  const shift = Math.min(...parts.map((part) => part.shift));
+  // A rank without samples has no gradients, whatever its memory holds.
+  const counted = parts.filter((part) => part.weight !== 0);
+  const shift = Math.min(...(counted.length > 0 ? counted : parts).map((part) => part.shift));
   const weight = parts.reduce((sum, part) => sum + part.weight, 0);
   const numbers = new Float32Array(length);
   // Equal weights make a plain sum: its bits do not depend on how many samples a rank has.
@@ -109,9 +111,7 @@ async function meanOf(
   for (const { offset, count } of pieces(length)) {
     const piece = loaded.subarray(0, count);
     const sums = numbers.subarray(offset, offset + count);
-    for (const part of parts) {
-      // A rank without samples has no gradients, whatever its memory holds.
-      if (part.weight === 0) continue;
+    for (const part of counted) {
       load(part.bytes.subarray(offset * bytesOf(format)), format, piece);
       const factor = (areEqual ? 1 : part.weight) * 2 ** (shift - part.shift);
       addTo(sums, piece, factor);
