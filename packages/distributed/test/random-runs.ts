@@ -1,6 +1,6 @@
 import { GradScaler } from "@halfstep/grad-scaler";
 import { SGD } from "@halfstep/optim";
-import { ampPrimitives, cpuRuntime, flatten, type Storage } from "@halfstep/tensor";
+import { ampPrimitives, cpuRuntime, embedding, flatten, type Storage } from "@halfstep/tensor";
 import type { Carrier } from "../src/carrier.js";
 import { DiLoCo } from "../src/diloco/diloco.js";
 import { ExchangeError } from "../src/errors.js";
@@ -34,6 +34,24 @@ const descended = (ranks: number): readonly number[] =>
     return value;
   });
 
+/** The rows that one rank looks up in a step: a few, other numbers of them on each rank, or in the last step more than a mean would be. */
+const lookedUp = (step: number, rank: number): Uint32Array =>
+  Uint32Array.from(
+    { length: step === steps - 1 ? 2 * rows : 2 + rank },
+    (_, i) => (5 * i + 3 * step + rank) % rows,
+  );
+
+/** {@link descended} where each row that a rank looks up has a gradient of 1 besides. */
+const descendedByRows = (ranks: number): readonly number[] => {
+  const values = [...descended(ranks)];
+  for (let step = 0; step < steps; step++)
+    for (let rank = 0; rank < ranks; rank++)
+      for (const row of lookedUp(step, rank))
+        for (let i = row * columns; i < (row + 1) * columns; i++)
+          values[i] = (values[i] as number) - 1;
+  return values;
+};
+
 /** What a rank does at present, for those who look for a deadlock. */
 interface Position {
   place: string;
@@ -49,8 +67,11 @@ export interface Mode {
 }
 
 /** Steps are recorded ahead of those before: nothing is read between them. */
-const gradients = (options: GradientExchangeOptions, tolerance?: number): Mode => ({
-  expected: descended,
+const gradients = (
+  options: GradientExchangeOptions,
+  { tolerance, hasRows = false }: { readonly tolerance?: number; readonly hasRows?: boolean } = {},
+): Mode => ({
+  expected: hasRows ? descendedByRows : descended,
   ...(tolerance !== undefined && { tolerance }),
   async train(carrier, position) {
     const runtime = cpuRuntime();
@@ -73,7 +94,12 @@ const gradients = (options: GradientExchangeOptions, tolerance?: number): Mode =
       );
       await runtime.step(() => {
         const loss = weight.mul(runtime.tensor(gradient, weight.shape)).sum().add(bias.sum());
-        scaler.scale(loss).backward();
+        const found = hasRows
+          ? embedding(runtime.tensor(lookedUp(step, carrier.rank)), weight)
+              .sum()
+              .mul(carrier.size)
+          : undefined;
+        scaler.scale(found ? loss.add(found) : loss).backward();
         exchange.reduce(optimizer, { gradScale: scaler.gradScale() });
         scaler.step(optimizer);
         scaler.update();
@@ -115,7 +141,14 @@ export const modes: Readonly<Record<string, Mode>> = {
   "all-reduce over bfloat16": gradients({ wire: "bfloat16" }),
   "zero1 over float32": gradients({ mode: "zero1", wire: "float32" }),
   "zero1 over float16": gradients({ mode: "zero1", wire: "float16" }),
-  PowerSGD: gradients({ wire: "float32", compress: { powerSgd: { rank: 2 } } }, 1e-3),
+  PowerSGD: gradients(
+    { wire: "float32", compress: { powerSgd: { rank: 2 } } },
+    { tolerance: 1e-3 },
+  ),
+  "rows over float32": gradients({ wire: "float32" }, { hasRows: true }),
+  "rows over float16": gradients({ wire: "float16" }, { hasRows: true }),
+  "rows over bfloat16": gradients({ wire: "bfloat16" }, { hasRows: true }),
+  "rows over float16 between hosts": gradients({ wire: "auto" }, { hasRows: true }),
   DiLoCo: diloco,
 };
 
