@@ -165,7 +165,7 @@ describe("storage of 8 bits", () => {
       defineKernel({
         name: "any",
         bindings: [{ name: "x", access, unit }],
-        body: () => "",
+        body: () => "load_x(0u)",
         workgroups: () => [1, 1, 1],
         reference() {},
       }).program({ tier: "native", subgroupSize: 0, bindings: [{ dtype: "float8e5m2" }] }).code;

@@ -32,7 +32,8 @@ function partsOf(declarations: string): readonly Part[] {
   const parts: Part[] = [];
   let end = 0;
   for (const found of declarations.matchAll(/^fn (\w+)\(/gm)) {
-    if (found.index > end) parts.push({ text: declarations.slice(end, found.index) });
+    const between = declarations.slice(end, found.index);
+    if (between.trim() !== "") parts.push({ text: between });
     end = endOfBlock(declarations, found.index);
     // The line's end belongs to the function.
     if (declarations[end] === "\n") end++;
