@@ -61,6 +61,23 @@ describe.each(runtimes)("%s", (_, open) => {
     expect(() => f.flip(x, 1)).toThrow("flip: axis 1 is none of the dimensions of [1]");
   });
 
+  test("where takes numbers, which have the dtype of the other operand", async () => {
+    const runtime = await open();
+    const x = runtime.variable([1, -2, 3], [3], { requiresGrad: true });
+    const positive = x.gt(0);
+    const kept = f.where(positive, x.mul(2), -1);
+    expect(await listed(kept)).toEqual([[3], [2, -1, 6]]);
+    f.backward(kept.sum());
+    expect(await listed(x.grad as Tensor)).toEqual([[3], [2, 0, 2]]);
+    expect(await listed(x.where(positive, 0))).toEqual([[3], [1, 0, 3]]);
+    expect(await listed(f.where(positive, 1, 0))).toEqual([[3], [1, 0, 1]]);
+    const half = f.where(positive, 70_000, x.to("float16"));
+    expect([half.dtype, await listed(half)]).toEqual(["float16", [[3], [Infinity, -2, Infinity]]]);
+    const whole = f.where(positive, runtime.tensor(Int32Array.of(1, 2, 3)), -4);
+    expect([whole.dtype, await listed(whole)]).toEqual(["int32", [[3], [1, -4, 3]]]);
+    expect(() => f.where(positive, whole, 0.5)).toThrow("where: 0.5 is no int32");
+  });
+
   test("calls with torch's arguments", async () => {
     const runtime = await open();
     const x = matrix(runtime);

@@ -13,6 +13,7 @@ import {
   type Operand,
   type TensorSpec,
 } from "../dispatch/op.js";
+import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { broadcastAll, reduced } from "./pointwise.js";
 
@@ -137,13 +138,30 @@ const whereOp: Op<null> = defineOp<null>({
 
 /**
  * a where the mask is not 0, b elsewhere. Gradients flow to each operand only where it was taken, even if the other is NaN. All three
- * broadcast.
+ * broadcast. A number has the dtype of the other operand, and float32 beside another number.
+ *
+ * @throws DTypeError for operands of two dtypes, and for a fraction beside integers
  */
-export const where: CallableOp<(mask: Tensor, a: Tensor, b: Tensor) => Tensor, null> = callable(
+export const where: CallableOp<
+  (mask: Tensor, a: Tensor | number, b: Tensor | number) => Tensor,
+  null
+> = callable(
   whereOp,
-  { mask: tensor, a: tensor, b: tensor },
-  (mask: Tensor, a: Tensor, b: Tensor) => whereOp.apply([mask, a, b], null),
+  { mask: tensor, a: either(tensor, number), b: either(tensor, number) },
+  (mask: Tensor, a: Tensor | number, b: Tensor | number) => {
+    const dtype = typeof a === "number" ? (typeof b === "number" ? "float32" : b.dtype) : a.dtype;
+    const operands = [a, b].map((each) =>
+      typeof each === "number" ? scalarOf(mask.runtime, each, dtype) : each,
+    );
+    return whereOp.apply([mask, ...operands], null);
+  },
 );
+
+function scalarOf(runtime: Runtime, value: number, dtype: DType): Tensor {
+  if (!isFloating(dtype) && !Number.isInteger(value))
+    throw new DTypeError(`where: ${value} is no ${dtype}; cast the other operand with to()`);
+  return runtime.tensor(value, [], { dtype });
+}
 
 const masked = <A>(
   expression: kernels.Expression,

@@ -201,7 +201,7 @@ export abstract class FurtherMethods {
     return ops.logicalOr(self(this), other);
   }
   /** This where the mask is not 0, `other` elsewhere. */
-  where(mask: Tensor, other: Tensor): Tensor {
+  where(mask: Tensor, other: Tensor | number): Tensor {
     return ops.where(mask, self(this), other);
   }
   /** `value` where the mask is not 0; a finite value stays finite in every dtype. */
