@@ -51,6 +51,14 @@ test("a wait of less than half a millisecond has no naps", async () => {
   expect(naps).toEqual([]);
 });
 
+test("a wait that follows another has no nap before it was polled, however long the host works meanwhile", async () => {
+  await paced(after(0.1));
+  const next = paced(after(0.1));
+  now += 5;
+  await next;
+  expect(naps).toEqual([]);
+});
+
 test("waits side by side nap in one chain, and what is there already waits for nothing", async () => {
   await paced(after(100));
   const alone = { turns, naps };

@@ -9,6 +9,8 @@ const { setImmediate: nextTurn } = globalThis as { setImmediate?: (turn: () => v
 
 let waiting = 0;
 let isNapping = false;
+/** Whether a wait has begun in this turn: Dawn has not polled for it yet. */
+let isNew = false;
 /** When the latest wait began or ended, in ms. */
 let since = 0;
 let clock: Int32Array | undefined;
@@ -17,7 +19,8 @@ let clock: Int32Array | undefined;
  * Awaits a promise of WebGPU without occupying a core. While a promise is pending, Dawn in Node polls in every turn of the
  * event loop without pause, which takes a core away from a software GPU. During this await, each turn ends with a nap of a
  * twentieth of the time waited so far, at most 1 ms. So a result is at most 5 % late, and waits below half a millisecond
- * have no naps. In a browser it only awaits.
+ * have no naps. Nor has the turn in which a wait begins: the host may work for long in it, and Dawn has not polled yet. In a
+ * browser it only awaits.
  *
  * All awaits of `Device` are paced. Use it for your own `mapAsync` or `onSubmittedWorkDone`.
  *
@@ -30,6 +33,7 @@ export async function paced<T>(promise: Promise<T>): Promise<T> {
   if (!isNode || !nextTurn) return promise;
   since = performance.now();
   waiting++;
+  isNew = true;
   if (!isNapping) nap();
   try {
     return await promise;
@@ -42,7 +46,8 @@ export async function paced<T>(promise: Promise<T>): Promise<T> {
 function nap(): void {
   isNapping = waiting > 0;
   if (!isNapping) return;
-  const milliseconds = Math.min(longest, (performance.now() - since) / 20);
+  const milliseconds = isNew ? 0 : Math.min(longest, (performance.now() - since) / 20);
+  isNew = false;
   clock ??= new Int32Array(new SharedArrayBuffer(4));
   if (milliseconds >= shortest) Atomics.wait(clock, 0, 0, milliseconds);
   nextTurn?.(nap);
