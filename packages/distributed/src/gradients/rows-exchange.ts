@@ -14,7 +14,7 @@ type Operands = readonly Uint8Array<ArrayBuffer>[];
 
 /** A gradient of which the rows of the batch are still to come. */
 export interface BegunRows {
-  /** [places, width]: the mean of all ranks where rows travel apart, else what this rank has. */
+  /** The mean of all ranks where rows travel apart, else what this rank has, [places, width]. */
   readonly values: Float32Array;
   /** Most rows of a rank. */
   readonly capacity: number;
