@@ -62,10 +62,15 @@ function notedSteps(notes: string, ranks: number): ReadonlyMap<number, readonly 
   return steps;
 }
 
-/** Resolves when every rank of a job has recorded a step. */
-async function firstSteps(notes: string, ranks: number): Promise<void> {
+/** Resolves when every rank of a job has recorded so many steps, or when the job is over. */
+async function stepsRecorded(
+  notes: string,
+  { ranks, steps, isOver = () => false }: { ranks: number; steps: number; isOver?: () => boolean },
+): Promise<void> {
   const files = Array.from({ length: ranks }, (_, rank) => join(notes, `samples-${rank}`));
-  while (!files.every((file) => existsSync(file))) await wait(5);
+  const recorded = (file: string): number =>
+    existsSync(file) ? readFileSync(file, "utf8").split("\n").length - 1 : 0;
+  while (!isOver() && !files.every((file) => recorded(file) >= steps)) await wait(5);
 }
 
 /** Resolves when no rank of a job is left: a rank that saves may outlive its launcher by a moment. */
@@ -116,7 +121,7 @@ const epochs = 12;
 const batchSize = 4;
 
 /**
- * Kills a random rank at a random moment of training, again and again; then lets the job go on from its newest checkpoint, with a rank less
+ * Kills a random rank at a random step of training, again and again; then lets the job go on from its newest checkpoint, with a rank less
  * and with as many.
  */
 export async function killRanks(options: KillingOptions): Promise<readonly Kill[]> {
@@ -127,33 +132,28 @@ export async function killRanks(options: KillingOptions): Promise<readonly Kill[
     ...{ batchSize, epochs },
   });
   const unbroken = settingsIn("unbroken");
-  let startedAt = 0;
-  const [whole] = await Promise.all([
-    runRanks(options, ranks, unbroken),
-    firstSteps(unbroken.notes, ranks).then(() => {
-      startedAt = performance.now();
-    }),
-  ]);
+  const whole = await runRanks(options, ranks, unbroken);
   if (whole.code !== 0) throw new Error(`the unbroken run failed: ${whole.stderr}`);
-  const duration = whole.endedAt - startedAt;
+  const steps = notedSteps(unbroken.notes, ranks).size;
   const done: Kill[] = [];
-  for (let attempt = 0; done.length < kills; attempt++) {
+  for (let attempt = 0; attempt < kills; attempt++) {
     const settings = settingsIn(`killed-${attempt}`);
     const killed = Math.floor(random.uniform() * ranks);
-    // Ranks need a while to end after their last step.
-    const delay = random.uniform() * duration * 0.9;
+    // Ranks that are told to stop go on for some steps.
+    const lastStep = 1 + Math.floor(random.uniform() * 0.8 * steps);
     let killedAt = 0;
+    let isOver = false;
     const [job] = await Promise.all([
-      runRanks(options, ranks, settings),
-      firstSteps(settings.notes, ranks).then(async () => {
-        await wait(delay);
+      runRanks(options, ranks, settings).finally(() => {
+        isOver = true;
+      }),
+      stepsRecorded(settings.notes, { ranks, steps: lastStep, isOver: () => isOver }).then(() => {
         killedAt = performance.now();
         const found = processOf(settings.notes, killed);
         if (existsSync(`/proc/${found}`)) process.kill(found, signal);
       }),
     ]);
-    // The training was faster than the unbroken one.
-    if (job.code === 0) continue;
+    if (job.code === 0) throw new Error("a job that lost a rank ended as if it had none");
     await allGone(settings.notes, ranks);
     const seconds = (performance.now() - killedAt) / 1000;
     const broken = notedSteps(settings.notes, ranks);
@@ -205,7 +205,7 @@ export async function cutLink(
   const [job] = await Promise.all([
     // So many epochs that it does not end before.
     runRanks(launching, ranks, { batchSize, epochs: 10_000, ...settings }),
-    firstSteps(settings.notes, ranks).then(() => {
+    stepsRecorded(settings.notes, { ranks, steps: 1 }).then(() => {
       cutAt = performance.now();
       cut();
     }),
