@@ -1,6 +1,6 @@
-// `npm run scaling [-- --tiny | --overlap | --document]`: measures training on several hosts, which are network namespaces with links of a rate, and
+// `npm run scaling [-- --tiny | --paired | --document]`: measures training on several hosts, which are network namespaces with links of a rate, and
 // writes docs/scaling.json and docs/scaling.md. It needs root, and takes about eight minutes on a machine that does nothing else.
-// `--tiny` runs everything on few steps and writes nothing; `--overlap` measures only what buckets hide of an exchange, in a minute;
+// `--tiny` runs everything on few steps and writes nothing; `--paired` measures only what is measured in turns, in three minutes;
 // `--document` writes docs/scaling.md from docs/scaling.json.
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -19,20 +19,20 @@ import { writeWhole } from "./whole-file.mjs";
 const { values: flags } = parseArgs({
   options: {
     tiny: { type: "boolean" },
-    overlap: { type: "boolean" },
+    paired: { type: "boolean" },
     document: { type: "boolean" },
   },
 });
 const from = (path) => fileURLToPath(new URL(path, import.meta.url));
 const [data, document] = ["../docs/scaling.json", "../docs/scaling.md"].map(from);
 if (!flags.document) {
-  const found = await measure(flags.overlap && JSON.parse(readFileSync(data, "utf8")));
+  const found = await measure(flags.paired && JSON.parse(readFileSync(data, "utf8")));
   if (flags.tiny) console.log(scalingDocument(found));
   else writeWhole(data, `${JSON.stringify(found, undefined, 2)}\n`);
 }
 if (!flags.tiny) writeWhole(document, scalingDocument(JSON.parse(readFileSync(data, "utf8"))));
 
-/** Measures everything, or replaces the overlap in what was measured before. */
+/** Measures everything, or replaces what is measured in turns in what was measured before. */
 async function measure(earlier) {
   const say = (line) => console.error(`scaling: ${line}`);
   const mpi = await prepareMpi("openmpi", say);
@@ -56,10 +56,7 @@ async function measure(earlier) {
 
   const date = new Date().toISOString().slice(0, 10);
   const machine = `${availableParallelism()} cores, Node ${process.versions.node}`;
-  if (earlier) return { ...earlier, overlap: await measureOverlap() };
-  const [alone] = await run("one rank", undefined, [
-    stepsOf("none", "float32", 1, { batch: weakBatch }),
-  ]);
+  if (earlier) return { ...earlier, paired: await measurePaired() };
   const hosts = fakeHosts(2);
   try {
     const empty = await run("two ranks without a network", hosts, [
@@ -74,14 +71,6 @@ async function measure(earlier) {
       const lines = await run(`two hosts, ${megabits} Mbit/s`, hosts, [link, ...each("job")]);
       rates.push({ megabits, link: lines[0], steps: lines.slice(1) });
     }
-    const [weak, ...large] = await run(
-      "two hosts, 1000 Mbit/s: more samples, many numbers",
-      hosts,
-      [
-        stepsOf("job", "float16", 5, { batch: weakBatch }),
-        ...["float32", "float16"].map((wire) => ({ kind: "large", wire, numbers })),
-      ],
-    );
     hosts.close();
     const bytes = [];
     for (const [count, ranks] of [
@@ -90,10 +79,39 @@ async function measure(earlier) {
       [2, 2],
     ])
       bytes.push(await countBytes(count, ranks));
-    const overlap = await measureOverlap();
-    return { date, machine, ...{ alone, empty, rates, weak, large, bytes, overlap } };
+    const paired = await measurePaired();
+    return { date, machine, ...{ empty, rates, bytes, paired } };
   } finally {
     hosts.close();
+  }
+
+  /** The median of five measurements of each task, by its peers. They take turns, because other work on the machine comes and goes. */
+  async function inTurn(hosts, { label, tasks }) {
+    const measured = await run(label, hosts, Array.from({ length: 5 }, () => tasks).flat());
+    return Object.fromEntries(
+      tasks.map(({ peers }) => [
+        peers,
+        medianStep(measured.filter(({ task }) => task.peers === peers)),
+      ]),
+    );
+  }
+
+  async function measurePaired() {
+    const hosts = fakeHosts(2, { megabits: 1000 });
+    try {
+      const weak = await inTurn(hosts, {
+        label: "two hosts, 1000 Mbit/s: more samples",
+        tasks: ["alone", "job"].map((peers) => stepsOf(peers, "float16", 5, { batch: weakBatch })),
+      });
+      const large = await run(
+        "two hosts, 1000 Mbit/s: many numbers",
+        hosts,
+        ["float32", "float16"].map((wire) => ({ kind: "large", wire, numbers })),
+      );
+      return { date, weak, large, overlap: await measureOverlap() };
+    } finally {
+      hosts.close();
+    }
   }
 
   /** Steps over links on which an exchange takes 0.6 of the backward pass. */
@@ -111,18 +129,16 @@ async function measure(earlier) {
       for (const each of empty) {
         const megabits = rateFor(each, 0.6 * backward);
         hosts.setRate(megabits);
-        // In turn, because other work on the machine comes and goes.
-        const pairs = Array.from({ length: 5 }, () =>
-          ["empty", "job"].map((peers) => of(peers, each.task.wire)),
-        );
-        const tasks = [{ kind: "link", bytes: 5e6 }, ...pairs.flat()];
-        const [link, ...measured] = await run(`two hosts, ${megabits} Mbit/s`, hosts, tasks);
-        const [empty, job] = ["empty", "job"].map((peers) =>
-          medianStep(measured.filter(({ task }) => task.peers === peers)),
-        );
+        const [link] = await run(`two hosts, ${megabits} Mbit/s`, hosts, [
+          { kind: "link", bytes: 5e6 },
+        ]);
+        const { empty, job } = await inTurn(hosts, {
+          label: `two hosts, ${megabits} Mbit/s: steps`,
+          tasks: ["empty", "job"].map((peers) => of(peers, each.task.wire)),
+        });
         settings.push({ megabits, link, empty, job });
       }
-      return { date, backward, settings };
+      return { backward, settings };
     } finally {
       hosts.close();
     }
@@ -161,17 +177,17 @@ function medianStep(measured) {
   return measured.sort((a, b) => a.step - b.step)[Math.floor(measured.length / 2)];
 }
 
-/** The lines of rank 0. Without hosts there is one rank. Each rank is pinned to a core. */
+/** The lines of rank 0. Each rank is pinned to a core. */
 async function runRanks({ mpi, program, hosts, tasks, onMark = () => {} }) {
   const cores = availableParallelism();
   const pinned = `exec taskset -c $(( \${OMPI_COMM_WORLD_RANK:-0} % ${cores} )) "$@"`;
   const [command, ...args] = [
-    ...(hosts ? [mpi.launcher, ...hosts.launch] : []),
+    ...[mpi.launcher, ...hosts.launch],
     ...["/bin/sh", "-c", pinned, "sh", process.execPath, program, JSON.stringify(tasks)],
   ];
   const child = spawn(command, args, {
     stdio: ["ignore", "pipe", "inherit"],
-    env: { ...process.env, ...gpuEnvironment(), ...mpi.env, ...hosts?.env },
+    env: { ...process.env, ...gpuEnvironment(), ...mpi.env, ...hosts.env },
   });
   const ended = new Promise((resolve, reject) => {
     child.on("error", reject);

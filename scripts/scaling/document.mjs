@@ -24,7 +24,7 @@ function setting(found, link, measured) {
   const model = stepTime(empty, link);
   const exposed = Math.max(0, measured.step - empty.step);
   const exchange = exchangeTime(empty, link);
-  return { task, step: measured.step, stall: measured.stall, model, exposed, exchange, empty };
+  return { task, step: measured.step, model, exposed, exchange, empty };
 }
 
 /** @param {object} found the contents of docs/scaling.json */
@@ -34,9 +34,11 @@ export function scalingDocument(found) {
   );
   const plain = found.empty.find(({ task }) => task.peers === "none");
   const worst = Math.max(...settings.map(({ step, model }) => Math.abs(model / step - 1)));
-  const stall = Math.max(...settings.map((each) => each.stall));
+  const { weak, large, overlap, date } = found.paired;
+  const stalls = [weak.job, ...overlap.settings.map(({ job }) => job)].map((each) => each.stall);
+  const most = (which, of = stalls) => ms(Math.max(...of.map((each) => each[which])));
   const cuts = found.empty.filter(({ task }) => task.peers === "empty");
-  const [float32, float16] = found.large.map(({ milliseconds }) => milliseconds);
+  const [float32, float16] = large.map(({ milliseconds }) => milliseconds);
   return `# Scaling
 
 What an exchange of gradients costs, measured on hosts that are network namespaces of one machine, with links of a rate. This page is written by
@@ -66,14 +68,21 @@ Open MPI sends large messages in fragments here (\`--mca btl_tcp_flags 1 --mca b
 request that may wait behind the data of the other direction: at 10 Mbit/s exchanges then took up to 1.6 times as long, in some steps and not in others.
 
 - The model is within ${percent(worst)} of every step.
-${overlapLine(found.overlap)}
 - Without an exchange a step takes ${ms(plain.step)} ms. An exchange without peers adds ${cuts
     .map(({ task, step }) => `${ms(step - plain.step)} ms (${task.wire}, ${task.buckets})`)
     .join(", ")}.
-- The event loop stood still for at most ${ms(stall)} ms in the measured steps, and for ${ms(plain.stall)} ms without an exchange: the driver's threads have the same core.
-- Weak scaling from one rank to two at 1000 Mbit/s, ${found.weak.task.batch} samples a rank: ${percent(found.alone.step / found.weak.step)} (${ms(found.alone.step)} ms
-  a step alone, ${ms(found.weak.step)} ms together).
-- The mean of ${found.large[0].task.numbers / 1e6} million numbers at 1000 Mbit/s takes ${ms(float32)} ms in float32 and ${ms(float16)} ms in float16, which is ${(float32 / float16).toFixed(2)} times faster.
+
+Measured in turns, on ${date}:
+
+${overlapLine(overlap)}
+- Weak scaling from one rank to two at 1000 Mbit/s, ${weak.job.task.batch} samples a rank: ${percent(weak.alone.step / weak.job.step)} (${ms(weak.alone.step)} ms
+  a step alone, ${ms(weak.job.step)} ms together).
+- The mean of ${large[0].task.numbers / 1e6} million numbers at 1000 Mbit/s takes ${ms(float32)} ms in float32 and ${ms(float16)} ms in float16, which is ${(float32 / float16).toFixed(2)} times faster.
+- In these steps code of a rank stopped the event loop for at most ${most("own")} ms, and during the means of many numbers for ${most(
+    "own",
+    large.map(({ stall }) => stall),
+  )} ms. With the time in which threads
+  of the driver had its core it stood still for up to ${most("longest")} ms.
 
 ## Bytes
 
@@ -93,13 +102,13 @@ ${manyRanksPart(found)}`;
 }
 
 /** What five buckets hide of an exchange that is a little shorter than the backward pass. */
-function overlapLine({ date, backward, settings }) {
+function overlapLine({ backward, settings }) {
   const hidden = settings.map(({ megabits, link, empty, job }) => {
     const exchange = exchangeTime(empty, link);
     const share = Math.max(0, 1 - Math.max(0, job.step - empty.step) / exchange);
     return `${percent(share)} in ${job.task.wire} (${megabits} Mbit/s, ${ms(exchange)} ms)`;
   });
-  return `- On ${date} links were given a rate at which an exchange takes about 0.6 of the backward pass: ${ms(backward)} ms at ${settings[0].job.task.batch} samples a rank.
+  return `- Links were given a rate at which an exchange takes about 0.6 of the backward pass: ${ms(backward)} ms at ${settings[0].job.task.batch} samples a rank.
   Five buckets then hide ${hidden.join(" and ")}.
   In the table above exchanges at 10 and 100 Mbit/s take longer than the whole step.`;
 }

@@ -46,28 +46,32 @@ it("the document has what was measured beside the model", () => {
   const settings = ["float32", "float16"].flatMap((wire) =>
     [1, 5].map((buckets) => [wire, buckets]),
   );
+  const stall = { longest: 3, own: 2 };
   const measured = (peers, step) =>
-    settings.map((each) => ({ task: of(peers, ...each), step, stall: 1, calls: alone.calls }));
+    settings.map((each) => ({ task: of(peers, ...each), step, stall, calls: alone.calls }));
   const text = scalingDocument({
-    ...{ date: "2026-01-01", machine: "a machine", alone: { step: 24 } },
-    empty: [{ task: of("none", "float32", 1), step: 24, stall: 1 }, ...measured("empty", 25)],
+    ...{ date: "2026-01-01", machine: "a machine" },
+    empty: [{ task: of("none", "float32", 1), step: 24, stall }, ...measured("empty", 25)],
     rates: [{ megabits: 100, link, steps: measured("job", 30) }],
-    weak: { task: of("job", "float16", 5), step: 48 },
-    overlap: {
+    paired: {
       date: "2026-01-02",
-      backward: 10,
-      settings: [
-        { megabits: 8, link, empty: measured("empty", 25)[3], job: measured("job", 27)[3] },
+      weak: { alone: { step: 24 }, job: { task: of("job", "float16", 5), step: 48, stall } },
+      overlap: {
+        backward: 10,
+        settings: [
+          { megabits: 8, link, empty: measured("empty", 25)[3], job: measured("job", 27)[3] },
+        ],
+      },
+      large: [
+        { task: { numbers: 1e6 }, milliseconds: 90, stall },
+        { task: { numbers: 1e6 }, milliseconds: 45, stall },
       ],
     },
-    large: [
-      { task: { numbers: 1e6 }, milliseconds: 90 },
-      { task: { numbers: 1e6 }, milliseconds: 45 },
-    ],
     bytes: [{ hosts: 4, ranks: 1, link: { ranks: 4, latency: 2 }, float32: 4e6, float16: 2e6 }],
   });
   expect(text).toContain("| 100 | float16 | 5 | 30.0 | 29.0 | -3 % | 8.0 | 38 % |");
   expect(text).toContain("hide 75 % in float16 (8 Mbit/s, 8.0 ms)");
   expect(text).toContain("| 4 × 1 | 4.00 MB | 2.00 MB | 0.500 |");
-  expect(text).toContain("50 %");
+  expect(text).toContain("stopped the event loop for at most 2.0 ms");
+  expect(text).toContain("samples a rank: 50 % (24.0 ms");
 });

@@ -1,5 +1,4 @@
 // One rank of the scaling measurement: node scaling-rank.js TASKS. Rank 0 prints lines of JSON.
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as wait } from "node:timers/promises";
 import { Exchange, GradientExchange } from "@halfstep/distributed";
 import { init } from "@halfstep/distributed/node";
@@ -8,6 +7,7 @@ import { SGD } from "@halfstep/optim";
 import { crossEntropy, flatten, type Runtime } from "@halfstep/tensor";
 import { openRuntime } from "../../src/cli/open-runtime.js";
 import { type Call, emptyCarrier, notingCarrier } from "./carriers.js";
+import { StallMeter } from "./stalls.js";
 import type {
   CallTimes,
   LargeTask,
@@ -48,13 +48,19 @@ async function mark(name: string): Promise<void> {
 let runtime: Runtime | undefined;
 
 /** Trains, and notes when each bucket was ready, and what the host did with it. */
-async function measureSteps(task: StepsTask): Promise<MeasuredSteps> {
+async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined> {
+  const name = `${task.peers} ${task.wire} ${task.buckets}`;
+  if (task.peers === "alone" && carrier.rank !== 0) {
+    await mark(name);
+    await mark("end");
+    return undefined;
+  }
   runtime ??= (await openRuntime({ device: "gpu" })).runtime;
   const { batch, buckets, wire, peers } = task;
   const model = new Mlp(runtime, { sizes, seed: 1 });
   const optimizer = new SGD(runtime.target, flatten(model.parameters()), { lr: 0.01 });
   let calls: Call[] = [];
-  const peersOf = { none: undefined, empty: emptyCarrier(), job: carrier }[peers];
+  const peersOf = { alone: undefined, none: undefined, empty: emptyCarrier(), job: carrier }[peers];
   const exchange =
     peersOf &&
     new GradientExchange(
@@ -78,9 +84,8 @@ async function measureSteps(task: StepsTask): Promise<MeasuredSteps> {
     loss.dispose();
   };
   for (let i = 0; i < 5; i++) await step();
-  await mark(`${peers} ${wire} ${buckets}`);
-  const delay = monitorEventLoopDelay({ resolution: 1 });
-  delay.enable();
+  await mark(name);
+  const stalls = new StallMeter();
   const { bytes } = carrier.traffic;
   const times: number[] = [];
   const seen: SeenStep[] = [];
@@ -91,13 +96,13 @@ async function measureSteps(task: StepsTask): Promise<MeasuredSteps> {
     times.push(performance.now() - startedAt);
     seen.push({ startedAt, calls });
   }
-  delay.disable();
+  const stall = stalls.stop();
   const sent = carrier.traffic.bytes - bytes;
   await mark("end");
   return {
     task,
     step: median(times),
-    stall: Math.max(0, delay.max / 1e6 - 1),
+    stall,
     bytes: sent / task.steps,
     calls: averageCalls(seen),
   };
@@ -144,6 +149,7 @@ async function measureLarge(task: LargeTask): Promise<MeasuredLarge> {
   const values = new Float32Array(task.wire === "float32" ? task.numbers : 0).fill(1);
   const codes = new Uint16Array(task.wire === "float32" ? 0 : task.numbers).fill(0x3c00);
   const taken: number[] = [];
+  const stalls = new StallMeter();
   for (let i = 0; i < 3; i++) {
     await carrier.barrier();
     const startedAt = performance.now();
@@ -151,12 +157,15 @@ async function measureLarge(task: LargeTask): Promise<MeasuredLarge> {
     else await exchange.meanOfCodes(codes, 0);
     taken.push(performance.now() - startedAt);
   }
-  return { task, milliseconds: median(taken) };
+  return { task, milliseconds: median(taken), stall: stalls.stop() };
 }
 
 for (const task of tasks) {
   if (task.kind === "link") print(await measureLink(task));
   else if (task.kind === "large") print(await measureLarge(task));
-  else print(await measureSteps(task));
+  else {
+    const measured = await measureSteps(task);
+    if (measured) print(measured);
+  }
 }
 await carrier.close();

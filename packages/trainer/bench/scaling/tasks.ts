@@ -1,10 +1,14 @@
 import type { WireFormat } from "@halfstep/distributed";
+import type { Stall } from "./stalls.js";
 
 /** Steps of training: how long they take, beside what they would take without a network. */
 export interface StepsTask {
   readonly kind: "steps";
-  /** "none" exchanges nothing; "empty" does all that an exchange does but sending; "job" exchanges with the other ranks. */
-  readonly peers: "none" | "empty" | "job";
+  /**
+   * "alone" trains on rank 0, while the others wait; "none" exchanges nothing; "empty" does all that an exchange does but sending; "job"
+   * exchanges with the other ranks.
+   */
+  readonly peers: "alone" | "none" | "empty" | "job";
   readonly wire: WireFormat;
   readonly buckets: number;
   /** Samples of a rank. */
@@ -44,9 +48,9 @@ export interface CallTimes {
 /** The result of measuring steps. */
 export interface MeasuredSteps {
   readonly task: StepsTask;
-  /** The median of a step, and the longest time for which the event loop stood still, in milliseconds. */
+  /** The median of a step, in milliseconds. */
   readonly step: number;
-  readonly stall: number;
+  readonly stall: Stall;
   /** Bytes that this rank sent in a step. */
   readonly bytes: number;
   readonly calls: readonly CallTimes[];
@@ -66,6 +70,7 @@ export interface MeasuredLink {
 export interface MeasuredLarge {
   readonly task: LargeTask;
   readonly milliseconds: number;
+  readonly stall: Stall;
 }
 
 /** A line of a rank. */
