@@ -47,13 +47,14 @@ export class Generation {
       ({ refusal, plan }) => !refusal && (this.#number === 0 || plan?.rounds.some(isIn)),
     );
     try {
-      for (const lane of new Set(taking.map(({ lane }) => lane))) await this.#open(lane, taking);
+      const lanes = [...new Set(taking.map(({ lane }) => lane))];
+      for (const lane of orderOf(lanes, this.#number)) await this.#open(lane, taking);
       for (const entry of taking)
         await this.#attempt(entry, (client) => this.#check(entry, client));
-      for (const entry of taking)
+      for (const entry of orderOf(taking, this.#number))
         await this.#attempt(entry, (client) => this.#warmUp(entry, client));
       for (let round = first; round < end; round++)
-        for (const entry of orderOf(taking, round))
+        for (const entry of orderOf(taking, this.#number + round - first))
           if (entry.plan?.rounds.includes(round))
             await this.#attempt(entry, (client) => this.#time(entry, client, round));
     } finally {

@@ -3,7 +3,7 @@ import { paced } from "@halfstep/device";
 import { CallMeter, type Calls, callsPerStep } from "./calls.js";
 import { cpuTime, workOf } from "./cpu-clock.js";
 import { type KernelTime, kernelTimes } from "./kernel-clock.js";
-import { laneNames } from "./lanes/names.js";
+import { laneNames, limitsLane } from "./lanes/names.js";
 import { type Lane, openLane } from "./lanes/open.js";
 import type { Facts, Precision, Prepared } from "./lanes/prepared.js";
 import { median } from "./statistics.js";
@@ -92,7 +92,7 @@ export class LaneProcess {
   }
 
   async #open(name: string, peersFolder: string): Promise<Opened> {
-    const lane = laneNames.find((candidate) => candidate.name === name);
+    const lane = [...laneNames, limitsLane].find((candidate) => candidate.name === name);
     if (!lane) throw new RangeError(`there is no lane ${name}`);
     this.#lane = await openLane(lane, {
       peersFolder,

@@ -1,7 +1,7 @@
 import { type Entry, entryOf } from "./entry.js";
 import { type Findings, Generation, type GenerationOptions } from "./generation.js";
 import { limitsName } from "./lane-process.js";
-import { type LaneName, ours } from "./lanes/names.js";
+import { type LaneName, limitsLane } from "./lanes/names.js";
 import type { Precision } from "./lanes/prepared.js";
 import { limitsOf, rowsOf } from "./outcomes.js";
 import type { Limits, Row } from "./results.js";
@@ -34,7 +34,7 @@ export async function measureWorkload(
 ): Promise<MeasuredWorkload> {
   const cases = workload.cases.filter(options.isChosen);
   const limits = limitCases(options.isSoftware).map((chosen) =>
-    entryOf(ours, chosen, { workload: limitsName, name: chosen.name, precision: "float32" }),
+    entryOf(limitsLane, chosen, { workload: limitsName, name: chosen.name, precision: "float32" }),
   );
   const entries = entriesOf(workload, cases, options.lanes);
   const findings: Findings = { versions: new Map(), missing: new Map(), references: new Map() };

@@ -23,11 +23,11 @@ export const shareOf = (process: number, { rounds, processes }: Schedule): Share
 });
 
 /**
- * The order of a round. Each lane warms and cools the caches for the next one, so odd rounds run backwards: what comes second in one round comes
- * first in the next.
+ * The order of a turn: the lanes of a generation that open, or the entries of a round. Each warms and cools the caches for the next one, so odd
+ * turns run backwards: what comes second in one turn comes first in the next. The first rounds of generations take turns likewise.
  */
-export const orderOf = <T>(entries: readonly T[], round: number): readonly T[] =>
-  round % 2 === 0 ? entries : entries.toReversed();
+export const orderOf = <T>(entries: readonly T[], turn: number): readonly T[] =>
+  turn % 2 === 0 ? entries : entries.toReversed();
 
 /** The work of one lane on one row. */
 export interface Plan {

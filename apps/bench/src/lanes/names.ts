@@ -29,6 +29,12 @@ export const laneNames: readonly LaneName[] = [
   lane("torch", "native", "PyTorch"),
 ];
 
+/**
+ * Halfstep in a process that measures the machine's limits alone: large buffers and a second device would slow down or speed up
+ * whatever else the process measures.
+ */
+export const limitsLane: LaneName = { ...ours, name: "halfstep-limits", title: "limits" };
+
 /** Halfstep as another checkout's bundle has it. */
 export const beforeLane = (program: string): LaneName => ({
   ...ours,
