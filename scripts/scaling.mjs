@@ -101,7 +101,9 @@ async function measure(earlier) {
     try {
       const weak = await inTurn(hosts, {
         label: "two hosts, 1000 Mbit/s: more samples",
-        tasks: ["alone", "job"].map((peers) => stepsOf(peers, "float16", 5, { batch: weakBatch })),
+        tasks: ["alone", "none", "job"].map((peers) =>
+          stepsOf(peers, "float16", 5, { batch: weakBatch }),
+        ),
       });
       const large = await run(
         "two hosts, 1000 Mbit/s: many numbers",

@@ -8,6 +8,7 @@ import {
 } from "@halfstep/tensor/functional";
 import type { StopRequest } from "../gradients/agreed-stop.js";
 import { areFinite, divide, divideAndAddTo, scaleTo, subtractTo } from "../wire/arithmetic.js";
+import { Breath } from "../wire/breath.js";
 import type { Range } from "../wire/chunk.js";
 import type { Exchange } from "../wire/exchange.js";
 import { type Matrix, orthonormalize, outer, times, transposedTimes } from "./low-rank.js";
@@ -154,12 +155,19 @@ export class PowerSgd {
         }),
       );
       await this.#mean(whole, "gradients that are not compressed", weight);
-      const lefts = matrices.map(({ matrix, right }) => times(matrix, right));
+      const breath = new Breath();
+      const lefts: Float32Array[] = [];
+      for (const { matrix, right } of matrices) {
+        lefts.push(times(matrix, right));
+        await breath.after(matrix.values.length);
+      }
       await this.#mean(lefts, "left factors of gradients", weight);
       for (const left of lefts) orthonormalize(left, this.#rank);
-      const rights = matrices.map(({ matrix }, i) =>
-        transposedTimes(matrix, lefts[i] as Float32Array),
-      );
+      const rights: Float32Array[] = [];
+      for (const [i, { matrix }] of matrices.entries()) {
+        rights.push(transposedTimes(matrix, lefts[i] as Float32Array));
+        await breath.after(matrix.values.length);
+      }
       await this.#mean(rights, "right factors of gradients", weight);
       for (const [i, step] of matrices.entries()) {
         const { into, offset, states } = step;
@@ -167,6 +175,7 @@ export class PowerSgd {
         const mean = outer(lefts[i] as Float32Array, right, this.#rank);
         states.set(offset, { right, residual: this.#residualOf(step, mean, weight) });
         scaleTo(into.subarray(offset, offset + mean.length), mean, scale);
+        await breath.after(mean.length);
       }
     };
   }

@@ -1,6 +1,9 @@
 import type { Variable } from "@halfstep/tensor/functional";
 import type { Carrier } from "../carrier.js";
+import { subtractTo } from "../wire/arithmetic.js";
+import { Breath } from "../wire/breath.js";
 import { Exchange } from "../wire/exchange.js";
+import { pieces } from "../wire/scatter-mean.js";
 import type { Wire } from "../wire/wire.js";
 
 /** Options of DiLoCo. */
@@ -102,16 +105,28 @@ export class DiLoCo {
   async #outerStep(label: string): Promise<void> {
     const { shared, momentum } = this.#begun();
     const own = await this.#read();
-    const difference = shared.map((value, i) => value - (own[i] as number));
-    await this.#exchange.mean(difference, { label });
-    const next = new Float32Array(shared.length);
-    for (const [i, gradient] of difference.entries()) {
-      momentum[i] = this.#momentum * (momentum[i] as number) + gradient;
-      const change = gradient + this.#momentum * (momentum[i] as number);
-      next[i] = (shared[i] as number) - this.#lr * change;
-    }
-    this.#state = { shared: next, momentum };
-    await this.#write(next);
+    const { length } = shared;
+    const gradient = new Float32Array(length);
+    const next = { shared: new Float32Array(length), momentum: new Float32Array(length) };
+    const inPieces = async (
+      compute: (rangeOf: (numbers: Float32Array) => Float32Array) => void,
+    ): Promise<void> => {
+      const breath = new Breath();
+      for (const { offset, count } of pieces(length)) {
+        compute((numbers) => numbers.subarray(offset, offset + count));
+        await breath.after(count);
+      }
+    };
+    await inPieces((of) => subtractTo(of(gradient), of(shared), of(own)));
+    await this.#exchange.mean(gradient, { label });
+    const rates = { lr: this.#lr, momentum: this.#momentum };
+    await inPieces((of) => {
+      of(next.shared).set(of(shared));
+      of(next.momentum).set(of(momentum));
+      nesterovStep(of(next.shared), of(next.momentum), of(gradient), rates);
+    });
+    this.#state = next;
+    await this.#write(next.shared);
   }
 
   /** The values of all parameters, one after another. */
@@ -136,5 +151,19 @@ export class DiLoCo {
         offset += parameter.size;
       }
     });
+  }
+}
+
+/** A step of SGD with Nesterov momentum, in place. */
+function nesterovStep(
+  values: Float32Array,
+  momentum: Float32Array,
+  gradient: Float32Array,
+  rates: { readonly lr: number; readonly momentum: number },
+): void {
+  for (let i = 0; i < values.length; i++) {
+    momentum[i] = rates.momentum * (momentum[i] as number) + (gradient[i] as number);
+    const change = (gradient[i] as number) + rates.momentum * (momentum[i] as number);
+    values[i] = (values[i] as number) - rates.lr * change;
   }
 }

@@ -2,6 +2,7 @@ import type { AddedRows, CarriedPart, HostPart, RowStage } from "@halfstep/tenso
 import { allFinite } from "../wire/all-finite.js";
 import { scale } from "../wire/arithmetic.js";
 import { Breath } from "../wire/breath.js";
+import { copyTo } from "../wire/copy.js";
 import type { Exchange, MeanOptions } from "../wire/exchange.js";
 import { MemoryPool } from "../wire/memory-pool.js";
 import { pieces } from "../wire/scatter-mean.js";
@@ -76,7 +77,7 @@ export class RowsExchange {
       await decode(numbers, format, values, 2 ** -shift);
       return { values, capacity, isFinite: flag === 0 };
     }
-    values.set(numbersOf(numbers));
+    await copyTo(values, numbersOf(numbers), new Breath());
     const begun = { values, capacity, isFinite: await allFinite(values) };
     if (areApart) await this.#exchange.mean(values, options);
     return begun;
@@ -96,7 +97,7 @@ export class RowsExchange {
     const rows = await rowsByPlace(wordsOf(index), numbersOf(numbers), shape);
     if (begun) {
       const { values } = begun;
-      sums.set(values);
+      await copyTo(sums, values, new Breath());
       this.#pool.give(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
     } else sums.fill(0);
     if (this.#travelApart(capacity, part)) {

@@ -9,7 +9,9 @@ import {
   type RecorderTarget,
   type Storage,
 } from "@halfstep/tensor/functional";
+import { Breath } from "../wire/breath.js";
 import { common, type Range } from "../wire/chunk.js";
+import { copyTo } from "../wire/copy.js";
 import type { Exchange } from "../wire/exchange.js";
 import type { OwnPart } from "./stripes.js";
 
@@ -112,10 +114,12 @@ export class ParameterGather {
     return async (operands) => {
       const all = owned.map((_, rank) => this.#piecesOf(rank, runs));
       const lengths = all.map((pieces) => pieces.reduce((sum, piece) => sum + sizeOf(piece), 0));
-      const send = new Uint8Array(Math.max(...lengths));
+      const send = exchange.carrier.allocate(Math.max(...lengths));
+      const breath = new Breath();
       let end = 0;
       for (const [i, piece] of own.entries()) {
-        send.set((operands[i] as Uint8Array).subarray(0, sizeOf(piece)), end);
+        const bytes = (operands[i] as Uint8Array).subarray(0, sizeOf(piece));
+        await copyTo(send.subarray(end), bytes, breath);
         end += sizeOf(piece);
       }
       const received = await exchange.collect(send, label);
@@ -125,7 +129,8 @@ export class ParameterGather {
           const { offset } = runs[piece.run] as Run;
           const bytes = received(rank).subarray(start, start + sizeOf(piece));
           const into = operands[own.length + piece.run] as Uint8Array;
-          into.set(bytes, (piece.offset - offset) * (sizes[piece.run] as number));
+          const place = (piece.offset - offset) * (sizes[piece.run] as number);
+          await copyTo(into.subarray(place), bytes, breath);
           start += sizeOf(piece);
         }
       }

@@ -12,9 +12,11 @@ import {
 } from "@halfstep/tensor/functional";
 import { packed } from "../gradients/packed.js";
 import { allFinite } from "../wire/all-finite.js";
-import { squareSum } from "../wire/arithmetic.js";
+import { Breath } from "../wire/breath.js";
 import type { Range } from "../wire/chunk.js";
+import { copyTo } from "../wire/copy.js";
 import type { Exchange } from "../wire/exchange.js";
+import { sumOfSquares } from "../wire/sum-of-squares.js";
 import { ParameterGather, type Run } from "./parameter-gather.js";
 import { type OwnPart, partsOf, stripesOf } from "./stripes.js";
 
@@ -220,8 +222,8 @@ export class ParameterShard {
         if (step.weight !== 0 && !(await allFinite(values))) step.nonFinite = 1;
         own = await exchange.ownMean(values, options);
       }
-      new Float32Array(means.buffer, 0, own.length).set(own);
-      const squares = squareSum(own);
+      await copyTo(new Float32Array(means.buffer, 0, own.length), own, new Breath());
+      const squares = await sumOfSquares(own);
       if (Number.isFinite(squares)) step.squares[index] = (step.squares[index] as number) + squares;
       else step.nonFinite = 1;
       step.missing--;

@@ -21,9 +21,9 @@ export function divide(numbers: Float32Array, divisor: number): void {
   for (let i = 0; i < numbers.length; i++) numbers[i] = (numbers[i] as number) / divisor;
 }
 
-/** The sum of squares, in float64. */
-export function squareSum(numbers: Float32Array): number {
-  let sum = 0;
+/** The sum of squares and of what was summed before, in float64. */
+export function squareSum(numbers: Float32Array, start = 0): number {
+  let sum = start;
   for (let i = 0; i < numbers.length; i++) sum += (numbers[i] as number) ** 2;
   return sum;
 }

@@ -2,6 +2,7 @@ import type { Carrier } from "../carrier.js";
 import { scale } from "./arithmetic.js";
 import { Breath } from "./breath.js";
 import { chunkOf, keptUnit, placesOf, type Range } from "./chunk.js";
+import { copyTo } from "./copy.js";
 import { MemoryPool } from "./memory-pool.js";
 import { chunkLength, type Exchanging, pieces, scatter, scatterMean } from "./scatter-mean.js";
 import { largestExponent, shiftFor } from "./shift.js";
@@ -104,7 +105,7 @@ export class Exchange {
     return this.#inTurn(async (breath) => {
       const source = codesSource(codes, shift, format);
       const { bytes, shift: common } = await this.#exchange(source, breath, options);
-      codes.set(new Uint16Array(bytes.buffer, bytes.byteOffset, codes.length));
+      await copyTo(codes, new Uint16Array(bytes.buffer, bytes.byteOffset, codes.length), breath);
       this.#pool.give(bytes);
       return common;
     });
@@ -159,7 +160,11 @@ export class Exchange {
   async #ownMean(source: Source, breath: Breath, options: MeanOptions): Promise<Float32Array> {
     const { numbers, shift } = await this.#scatter(source, breath, options, keptUnit);
     const factor = 2 ** -shift * this.predivide;
-    if (factor !== 1) scale(numbers, factor);
+    if (factor === 1) return numbers;
+    for (const { offset, count } of pieces(numbers.length)) {
+      scale(numbers.subarray(offset, offset + count), factor);
+      await breath.after(count);
+    }
     return numbers;
   }
 
@@ -266,7 +271,7 @@ export class Exchange {
 
   /** Collects the chunks of all members of a level: the bytes of `length` elements. Gives `own` back to the pool. */
   async #gather(
-    { carrier, pool, label }: Exchanging,
+    { carrier, pool, breath, label }: Exchanging,
     { scope }: Level,
     own: Uint8Array,
     length: number,
@@ -275,14 +280,14 @@ export class Exchange {
     const members = carrier.members(scope).length;
     const chunk = chunkLength(length, members) * size;
     const send = pool.take(chunk);
-    send.set(own);
+    await copyTo(send, own, breath);
     pool.give(own);
     const receive = pool.take(chunk * members);
     await carrier.allGather(send, receive, { scope, label });
     pool.give(send);
     if (receive.length === length * size) return receive;
     const bytes = pool.take(length * size);
-    bytes.set(receive.subarray(0, bytes.length));
+    await copyTo(bytes, receive.subarray(0, bytes.length), breath);
     pool.give(receive);
     return bytes;
   }

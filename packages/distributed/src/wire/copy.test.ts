@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { Breath } from "./breath.js";
+import { copyTo } from "./copy.js";
+
+test("long copies are whole, and let the event loop run in between", async () => {
+  const from = Float32Array.from({ length: (1 << 22) + 3 }, (_, i) => i);
+  const to = new Float32Array(from.length + 1).fill(-1);
+  let turns = 0;
+  let isCopying = true;
+  const count = () => {
+    turns++;
+    if (isCopying) setImmediate(count);
+  };
+  setImmediate(count);
+  await copyTo(to, from, new Breath());
+  isCopying = false;
+  expect(to.subarray(0, -1)).toEqual(from);
+  expect(to.at(-1)).toBe(-1);
+  expect(turns).toBeGreaterThanOrEqual(4);
+});
