@@ -158,7 +158,7 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
     epochs: run.epochs,
     maxSteps: run.maxSteps,
     accumulate: run.accumulate,
-    samples: ({ labels }) => labels.length,
+    samples: ({ share }) => share.weight,
     batches: (epoch) => trainingBatches(run, epoch),
     batchesFrom: (epoch, first) => trainingBatches(run, epoch, first),
     loss(batch) {

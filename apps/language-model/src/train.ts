@@ -166,6 +166,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
     epochs: Number.POSITIVE_INFINITY,
     maxSteps: run.maxSteps,
     accumulate: run.accumulate,
+    samples: ({ share }) => share.weight,
     batches: (epoch) => trainingWindows(windows, epoch),
     batchesFrom: (epoch, first) => trainingWindows(windows, epoch, first),
     loss,

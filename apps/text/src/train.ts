@@ -159,6 +159,7 @@ export async function trainText<Example extends Encoded>(
     maxSteps: run.maxSteps,
     // The clean and the adversarial pass of a batch are two micro-steps of one step.
     accumulate: (adversarial > 0 ? 2 : 1) * run.accumulate,
+    samples: weightOf,
     batches,
     batchesFrom: (epoch, first) => batches(epoch).slice(first),
     loss({ examples, share, length, isAdversarial }) {

@@ -71,16 +71,16 @@ export class AccumulationWindow<
 
   /**
    * Weights and scales the loss (or losses) of one micro-step. For a window of samples or tokens, `count` is their number
-   * in the micro-batch.
+   * in the micro-batch: 0 where it adds nothing, because it only repeats samples of another process; its loss must be
+   * finite all the same.
    *
-   * @throws ScalerStateError where they exceed the window, and while another window is open. RangeError for a count that is
-   * not positive.
+   * @throws ScalerStateError where they exceed the window, and while another window is open. RangeError for a count below 0.
    */
   scale(loss: L, ...count: Count): Scaled<L>;
   scale(losses: readonly L[], ...count: Count): Scaled<L>[];
   scale(loss: L | readonly L[], ...[count = 1]: Count): Scaled<L> | Scaled<L>[] {
-    if (!(count > 0 && Number.isFinite(count))) {
-      throw new RangeError(`a micro-step has ${count} ${this.#unit}: give a positive number.`);
+    if (!(count >= 0 && Number.isFinite(count))) {
+      throw new RangeError(`a micro-step has ${count} ${this.#unit}: give their number.`);
     }
     const seen = this.#access.seen(this);
     if (seen + count > this.#size) {

@@ -83,7 +83,9 @@ describe("an accumulation window", () => {
     window.step();
     train(scaler, optimizer, [1]);
     expect(optimizer.parameters[0]).toBe(-2);
-    expect(() => other.scale(one(), 0)).toThrow("a micro-step has 0 samples");
+    for (const count of [-1, Number.NaN]) {
+      expect(() => other.scale(one(), count)).toThrow(`a micro-step has ${count} samples`);
+    }
     for (const size of [{ microSteps: 0 }, { microSteps: 1.5 }]) {
       expect(() => scaler.window(optimizer, size)).toThrow(RangeError);
     }

@@ -75,6 +75,22 @@ describe("accumulation", () => {
     ).toBeGreaterThan(1e-4);
   });
 
+  it("steps as without a batch whose samples do not count, in any place", async () => {
+    const [a, b] = [sampleBatches(1, 24, 1)[0] as Samples, sampleBatches(1, 8, 2)[0] as Samples];
+    const after = async (batches: readonly Samples[]) => {
+      const { run, weights, told } = training();
+      const samples = (batch: Samples) => (batch === b ? 0 : batch.labels.length);
+      await run({ accumulate: batches.length, batches: () => batches, samples });
+      return { weights: await weights(), losses: told.map(({ loss }) => loss) };
+    };
+    const alone = await after([a]);
+    expect(await after([a, b])).toEqual(alone);
+    expect(await after([b, a])).toEqual(alone);
+    // Where no sample counts, other processes decide, and the losses are those of its own.
+    expect((await after([b])).losses).toHaveLength(1);
+    expect((await after([b])).losses[0]).toBeGreaterThan(0);
+  });
+
   it("clips once, unscaled, and leaves no window open where a micro-step throws", async () => {
     const { run, optimizer, scaler, weights } = training();
     let clips = 0;

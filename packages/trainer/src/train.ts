@@ -46,7 +46,10 @@ export interface TrainOptions<Batch> {
    * Number of batches in one step: gradients are those of their mean loss. The last step of an epoch has the remaining batches. Default 1.
    */
   readonly accumulate?: number | undefined;
-  /** Number of samples or tokens of a batch, its weight in an accumulation. Default: all batches weigh the same. */
+  /**
+   * Number of samples or tokens of a batch, its weight in an accumulation: 0 where this process only repeats samples of another. Default: all
+   * batches weigh the same.
+   */
   readonly samples?: ((batch: Batch) => number) | undefined;
   /**
    * Called after the backward passes of a step, with its batches: averages the gradients of several processes (`jobExchange`). Checks,

@@ -166,7 +166,7 @@ export class TrainingRun<Batch> {
   async #stepFrom(source: BatchSource<Batch>): Promise<void> {
     const { accumulate = 1, onOverflow = "skip" } = this.#options;
     const batches = await this.#phases.during("data", () => source.take(accumulate));
-    const counts = batches.map((batch) => this.#options.samples?.(batch) ?? 1);
+    const counts = this.#countsOf(batches);
     for (let isDone = false; !isDone && !this.#isOver(); ) {
       this.#meter.begin();
       const endSample = this.#isSampled() ? this.#clock?.begin() : undefined;
@@ -183,6 +183,12 @@ export class TrainingRun<Batch> {
       if (isEpochEnd) this.#endEpoch();
       await this.#between(isEpochEnd);
     }
+  }
+
+  /** The weights of micro-steps. Where a process only repeats samples of others, whose mean it takes does not matter. */
+  #countsOf(batches: readonly Batch[]): readonly number[] {
+    const counts = batches.map((batch) => this.#options.samples?.(batch) ?? 1);
+    return counts.some((count) => count > 0) ? counts : counts.map(() => 1);
   }
 
   /** Steps whose counters are read are not timed, because submits of the clock would count as theirs. */
@@ -220,7 +226,7 @@ export class TrainingRun<Batch> {
     const { precision, loss, reduce, clip } = this.#options;
     const value = inPrecision(precision, () => loss(batches[index] as Batch));
     window.scale(value, count).backward();
-    if (!window.isFull) return value;
+    if (index < batches.length - 1) return value;
     reduce?.(batches);
     window.step(clip ? { clip } : {});
     for (const hook of Object.values(this.#hooks)) hook.record?.();
