@@ -144,7 +144,7 @@ function requireSynchronous<T>(result: T): T {
   // The callback is refused as a whole: its promise must not also surface as an unhandled rejection.
   if (result instanceof Promise) result.catch(() => {});
   throw new TypeError(
-    "the autocast callback returned a promise, but a region ends when its callback returns: await outside of autocast, and run only the ops inside",
+    "the autocast callback returned a promise, but a region ends when it returns: await outside of autocast",
   );
 }
 

@@ -16,7 +16,7 @@ export async function requestDevice(options: BrowserDeviceOptions = {}): Promise
   const { gpu } = globalThis.navigator ?? {};
   if (!gpu)
     throw new NoAdapterError(
-      "this environment has no navigator.gpu: use a browser with WebGPU on a secure page (https or localhost); in Node import requestDevice from @halfstep/device/node",
+      "there is no navigator.gpu: use a browser with WebGPU on a secure page (https or localhost); in Node import @halfstep/device/node",
     );
   const { powerPreference = "high-performance" } = options;
   const adapter = await gpu.requestAdapter({ powerPreference });

@@ -23,8 +23,7 @@ export class DeviceLostError extends Error {
   readonly reason: GPUDeviceLostReason;
 
   constructor(label: string, reason: GPUDeviceLostReason, message: string) {
-    const remedy =
-      "request a new device and load the last checkpoint: what the buffers held cannot be read any more";
+    const remedy = "request a new device and load the last checkpoint: the buffers are gone";
     super(
       `device "${label}" was ${reason === "destroyed" ? "destroyed" : `lost (${message})`}: ${remedy}`,
     );

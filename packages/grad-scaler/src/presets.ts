@@ -100,11 +100,23 @@ export function scalerRule(preset?: ScalerPreset, overrides: Partial<ScaleRule> 
   return validated(merged as unknown as ScaleRule);
 }
 
+/** The least of each count, and the choices of each option that is a name. */
+const leastCounts = { growthInterval: 1, growthDelay: 0, hysteresis: 1 } as const;
+const choices = {
+  hysteresisRefill: ["clean", "growth"],
+  atFloor: ["clamp", "keep"],
+  underflowFormat: ["float16", "bfloat16"],
+} as const;
+
 function validated(given: ScaleRule): ScaleRule {
   // Comparisons would accept a string or a list as a number.
-  for (const [option, value] of Object.entries(given))
-    if (typeof halfstep[option as keyof ScaleRule] === "number" && typeof value !== "number")
-      throw new RangeError(`${option} is of type ${typeof value}: it must be a number.`);
+  for (const [option, value] of Object.entries(given)) {
+    const type = typeof halfstep[option as keyof ScaleRule];
+    if (type !== "string" && typeof value !== type)
+      throw new RangeError(
+        `${option} is ${value}: it must be of type ${type}, not ${typeof value}.`,
+      );
+  }
   const rule: ScaleRule = {
     ...given,
     initScale: Math.fround(given.initScale),
@@ -117,47 +129,36 @@ function validated(given: ScaleRule): ScaleRule {
         ? Math.max(Math.round(given.targetUnderflow * 2 ** 16), 1) / 2 ** 16
         : given.targetUnderflow,
   };
-  const isCount = (value: number, least: number): boolean =>
-    Number.isInteger(value) && value >= least && value <= MAX_COUNT;
-  const isOneOf = (value: unknown, ...choices: readonly unknown[]): boolean =>
-    choices.includes(value);
-  const demands: readonly (readonly [option: keyof ScaleRule, holds: boolean, demand: string])[] = [
-    ["initScale", rule.initScale > 0 && rule.initScale <= MAX_FLOAT32, "a positive float32"],
-    [
-      "growthFactor",
-      rule.growthFactor > 1 && rule.growthFactor <= MAX_FLOAT32,
-      "above 1, and at most the largest float32",
-    ],
-    [
-      "backoffFactor",
-      Math.fround(rule.backoffFactor) > 0 && rule.backoffFactor < 1,
-      "between 0 and 1",
-    ],
-    ["growthInterval", isCount(rule.growthInterval, 1), "an integer from 1 to 2^24"],
-    ["growthDelay", isCount(rule.growthDelay, 0), "an integer from 0 to 2^24"],
-    ["exactInterval", isOneOf(rule.exactInterval, true, false), "true or false"],
-    ["dynamic", isOneOf(rule.dynamic, true, false), "true or false"],
-    ["hysteresis", isCount(rule.hysteresis, 1), "an integer from 1 to 2^24"],
-    ["hysteresisRefill", isOneOf(rule.hysteresisRefill, "clean", "growth"), '"clean" or "growth"'],
-    ["tolerance", rule.tolerance >= 0 && rule.tolerance <= 1, "a share from 0 to 1"],
-    ["minScale", rule.minScale >= 0, "0 or more"],
-    ["minScale", rule.minScale <= rule.initScale, `at most initScale (${rule.initScale})`],
-    ["atFloor", isOneOf(rule.atFloor, "clamp", "keep"), '"clamp" or "keep"'],
-    ["raiseAtFloor", isOneOf(rule.raiseAtFloor, true, false), "true or false"],
-    ["maxScale", rule.maxScale >= rule.initScale, `at least initScale (${rule.initScale})`],
-    [
-      "targetUnderflow",
-      rule.targetUnderflow >= 0 && rule.targetUnderflow < 1,
-      "a share from 0 to below 1",
-    ],
-    [
-      "underflowFormat",
-      isOneOf(rule.underflowFormat, "float16", "bfloat16"),
-      '"float16" or "bfloat16"',
-    ],
-  ];
-  for (const [option, holds, demand] of demands) {
-    if (!holds) throw new RangeError(`${option} is ${given[option]}: it must be ${demand}.`);
+  const { initScale, growthFactor, backoffFactor, tolerance, minScale, targetUnderflow } = rule;
+  const demand = (option: keyof ScaleRule, holds: boolean, what: string): void => {
+    if (!holds) throw new RangeError(`${option} is ${given[option]}: it must be ${what}.`);
+  };
+  demand("initScale", initScale > 0 && initScale <= MAX_FLOAT32, "a positive float32");
+  demand("growthFactor", growthFactor > 1 && growthFactor <= MAX_FLOAT32, "a float32 above 1");
+  demand("backoffFactor", Math.fround(backoffFactor) > 0 && backoffFactor < 1, "between 0 and 1");
+  demand("tolerance", tolerance >= 0 && tolerance <= 1, "a share from 0 to 1");
+  demand("minScale", minScale >= 0, "0 or more");
+  demand("minScale", minScale <= initScale, `at most initScale (${initScale})`);
+  demand("maxScale", rule.maxScale >= initScale, `at least initScale (${initScale})`);
+  demand(
+    "targetUnderflow",
+    targetUnderflow >= 0 && targetUnderflow < 1,
+    "a share from 0 to below 1",
+  );
+  for (const [option, least] of entriesOf(leastCounts)) {
+    const count = rule[option];
+    const isCount = Number.isInteger(count) && count >= least && count <= MAX_COUNT;
+    demand(option, isCount, `an integer from ${least} to 2^24`);
   }
+  for (const [option, names] of entriesOf(choices))
+    demand(
+      option,
+      names.some((name) => name === rule[option]),
+      names.map((name) => JSON.stringify(name)).join(" or "),
+    );
   return rule;
 }
+
+/** The members of a table, with the types of their names. */
+const entriesOf = <T extends object>(table: T): readonly [keyof T, T[keyof T]][] =>
+  Object.entries(table) as [keyof T, T[keyof T]][];

@@ -63,8 +63,14 @@ export interface ScaleState {
 
 /** The state that training starts from: `initScale`, no clean steps yet, full hysteresis. */
 export function initialScaleState(rule: ScaleRule): ScaleState {
-  return shown(
-    completeState({ scale: rule.initScale, growthTracker: 0 - rule.growthDelay }, rule),
+  return usedState(
+    {
+      scale: rule.initScale,
+      growthTracker: 0 - rule.growthDelay,
+      hysteresisTracker: rule.hysteresis,
+      stepsSinceRescale: 0,
+      overflowsSinceRescale: 0,
+    },
     rule,
   );
 }
@@ -97,7 +103,7 @@ export function nextScale(
   const [after, isCollapse] = foundInf
     ? afterOverflow(before, rule)
     : [afterCleanStep(before, rule, exponents), false];
-  return { state: shown(after, rule), isCollapse };
+  return { state: usedState(after, rule), isCollapse };
 }
 
 function afterOverflow(before: CompleteState, rule: ScaleRule): [CompleteState, boolean] {
@@ -186,7 +192,7 @@ const completeState = (state: ScaleState, { hysteresis }: ScaleRule): CompleteSt
 });
 
 /** The state without the trackers that the rule does not use. */
-function shown(state: CompleteState, rule: ScaleRule): ScaleState {
+export function usedState(state: CompleteState, rule: ScaleRule): ScaleState {
   const { scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale } =
     state;
   return {

@@ -1,6 +1,6 @@
 import { scalerRule } from "./presets.js";
 import type { StateWords } from "./primitives.js";
-import type { ScaleRule, ScaleState } from "./rule.js";
+import { type ScaleRule, type ScaleState, usedState } from "./rule.js";
 
 /** One loss scale in a checkpoint: its state and its options. */
 export interface LossScaleDict extends ScaleState, ScaleRule {}
@@ -46,15 +46,14 @@ export const wordsOfState = (
 ];
 
 /** Decodes the words of a state. */
-export const stateOfWords = (words: StateWords, rule: ScaleRule): ScaleState => {
-  const [scale, , growthTracker, hysteresisTracker, steps, overflows] = words;
-  return {
-    scale,
-    growthTracker,
-    ...(rule.hysteresis > 1 && { hysteresisTracker }),
-    ...(rule.tolerance > 0 && { stepsSinceRescale: steps, overflowsSinceRescale: overflows }),
-  };
-};
+export const stateOfWords = (
+  [scale, , growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale]: StateWords,
+  rule: ScaleRule,
+): ScaleState =>
+  usedState(
+    { scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale },
+    rule,
+  );
 
 /**
  * A new scale as a float32.
@@ -125,39 +124,34 @@ const renamed = (dict: Partial<ScalerStateDict> | TorchScalerStateDict): Partial
     ]),
   );
 
-/** Members of a state besides the options of a rule. */
-const stateMembers: readonly string[] = [
-  ...["scale", "growthTracker", "hysteresisTracker", "stepsSinceRescale", "overflowsSinceRescale"],
-  "step",
-];
-
 function loadedLoss(dict: Partial<LossScaleDict>, current: ScaleRule): LossScale {
-  const unknown = Object.keys(dict).find(
-    (name) => !Object.hasOwn(current, name) && !stateMembers.includes(name),
-  );
+  const options = Object.entries(dict).filter(([name]) => Object.hasOwn(current, name));
+  const rule = scalerRule(undefined, { ...current, ...Object.fromEntries(options) });
+  const least = {
+    growthTracker: -rule.growthDelay,
+    hysteresisTracker: -(2 ** 24),
+    stepsSinceRescale: 0,
+    overflowsSinceRescale: 0,
+  };
+  const names = ["scale", ...Object.keys(least), "step", ...Object.keys(current)];
+  const unknown = Object.keys(dict).find((name) => !names.includes(name));
   if (unknown !== undefined) {
     throw new RangeError(
-      `there is no ${JSON.stringify(unknown)} in a scaler's state: it has ${[...stateMembers, ...Object.keys(current)].join(", ")}; ` +
+      `there is no ${JSON.stringify(unknown)} in a scaler's state: it has ${names.join(", ")}; ` +
         "load what stateDict() gave, of this package or of torch.",
     );
   }
-  const options = Object.entries(dict).filter(([name]) => Object.hasOwn(current, name));
-  const rule = scalerRule(undefined, { ...current, ...Object.fromEntries(options) });
-  const scale = checkedScale("scale", dict.scale ?? Number.NaN, rule.minScale, rule.maxScale);
-  const growthTracker = checkedCount("growthTracker", dict.growthTracker, -rule.growthDelay);
+  // The check below refuses a missing one.
+  const growthTracker = dict.growthTracker as number;
   const { hysteresisTracker = rule.hysteresis } = dict;
   const { stepsSinceRescale = 0, overflowsSinceRescale = 0 } = dict;
-  const state: ScaleState = {
-    scale,
-    growthTracker,
-    ...(rule.hysteresis > 1 && {
-      hysteresisTracker: checkedCount("hysteresisTracker", hysteresisTracker, -(2 ** 24)),
-    }),
-    ...(rule.tolerance > 0 && {
-      stepsSinceRescale: checkedCount("stepsSinceRescale", stepsSinceRescale, 0),
-      overflowsSinceRescale: checkedCount("overflowsSinceRescale", overflowsSinceRescale, 0),
-    }),
-  };
+  const scale = checkedScale("scale", dict.scale ?? Number.NaN, rule.minScale, rule.maxScale);
+  const state = usedState(
+    { scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale },
+    rule,
+  );
+  for (const [name, count] of Object.entries(least))
+    if (Object.hasOwn(state, name)) checkedCount(name, state[name as keyof ScaleState], count);
   return { state, rule };
 }
 

@@ -15,7 +15,7 @@ import {
   tableName,
 } from "../src/matmul/block-table.js";
 import { chooseEngine } from "../src/matmul/engine.js";
-import { measuredBlocks } from "../src/matmul/measured-blocks.js";
+import { measuredBlocks, measuredOn } from "../src/matmul/measured-blocks.js";
 import { type MatmulAttributes, matmul } from "../src/matmul.js";
 import { type Launches, measure } from "./measure.js";
 import { hardwareWithBlocks } from "./pretended-blocks.js";
@@ -186,14 +186,18 @@ for (const size of ["large", "medium"] as const) {
 }
 device.destroy();
 
-const table = { ...committed, [tableName(hardware)]: { adapter: name, ...chosen } };
+const table = { ...committed, [tableName(hardware)]: chosen };
+const adapters = { ...measuredOn, [tableName(hardware)]: name };
 const file = "src/matmul/measured-blocks.ts";
 writeWhole(
   file,
   `import type { Blocks } from "./block-table.js";
 
 // Written by \`npm run tune\`.
-export const measuredBlocks: Readonly<Record<string, Blocks & { readonly adapter: string }>> = ${JSON.stringify(table, null, 2)};
+export const measuredBlocks: Readonly<Record<string, Blocks>> = ${JSON.stringify(table, null, 2)};
+
+/** The adapter that each was measured on. */
+export const measuredOn: Readonly<Record<string, string>> = ${JSON.stringify(adapters, null, 2)};
 `,
 );
 console.log(`${resolve(file)} is written: format it with biome, and commit it in packages/kernels`);

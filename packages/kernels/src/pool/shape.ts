@@ -36,7 +36,7 @@ export function poolOutputSize({
   const size = (length: number, d: 0 | 1): number => {
     if (window[d] < 1 || stride[d] < 1 || padding[d] < 0 || padding[d] * 2 > window[d])
       throw new RangeError(
-        `pooling with window [${window}], stride [${stride}] and padding [${padding}]: window and stride must be at least 1, padding at most half of the window`,
+        `pooling with window [${window}], stride [${stride}] and padding [${padding}]: window and stride must be at least 1, padding at most half the window`,
       );
     const span = length + 2 * padding[d] - window[d];
     const windows = (ceilMode ? Math.ceil : Math.floor)(span / stride[d]) + 1;

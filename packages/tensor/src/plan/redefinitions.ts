@@ -32,7 +32,7 @@ export class Redefinitions {
     this.#counts.set(name, count);
     if (count !== suspicious) return;
     console.warn(
-      `kernel "${name}" was defined anew in ${count} recordings, and each of them was planned and compiled anew: ` +
+      `kernel "${name}" was defined anew in ${count} recordings, and compiled in each: ` +
         "define kernels, expressions and update rules once, outside of steps",
     );
   }

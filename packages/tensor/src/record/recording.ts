@@ -74,7 +74,7 @@ export class Recording {
       } else if (buffer.recording !== this)
         throw new ClosedTensorError(
           `${kernel.name}: ${kernel.bindings[i]?.name ?? `operand ${i}`} belongs to a recording that has closed. ` +
-            "Return the tensor from the step, or mark it keep(), to use it later.",
+            "Return it from the step, or mark it keep() there, to use it later.",
         );
       else if (access === "write") buffer.isDefined = true;
       else this.#define(buffer);
