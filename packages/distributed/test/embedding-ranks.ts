@@ -71,7 +71,10 @@ export function openRank(
   const optimizer = new AdamW(runtime.target, flatten(all), {
     ...{ lr: 0.01, ...(clip !== undefined && { clipGradNorm: clip }) },
   });
-  const scaler = new GradScaler(ampPrimitives(runtime), { initScale: 256 });
+  const scaler = new GradScaler(ampPrimitives(runtime), {
+    initScale: 256,
+    outcomeSchedule: false,
+  });
   const exchange = new GradientExchange(carrier, { leastBytes: 600, ...options });
   const lossOf = (tokens: Uint32Array, rowFactor: number): Tensor => {
     const index = runtime.tensor(tokens);

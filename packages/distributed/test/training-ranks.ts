@@ -108,7 +108,10 @@ export function open(
     [{ params: matrices }, { params: others, weightDecay: 0 }],
     { lr: 0.01, ...(clip !== undefined && { clipGradNorm: clip }) },
   );
-  const scaler = new GradScaler(ampPrimitives(runtime), { initScale: 2 ** 12, ...rule });
+  const scaler = new GradScaler(ampPrimitives(runtime), {
+    ...{ initScale: 2 ** 12, outcomeSchedule: false },
+    ...rule,
+  });
   const share = globalBatch / carrier.size;
   const arraysOf = (tensors: readonly Tensor[]): Promise<Float32Array[]> =>
     Promise.all(tensors.map((each) => each.toArray() as Promise<Float32Array>));

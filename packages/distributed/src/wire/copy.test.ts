@@ -14,7 +14,9 @@ test("long copies are whole, and let the event loop run in between", async () =>
   setImmediate(count);
   await copyTo(to, from, new Breath());
   isCopying = false;
-  expect(to.subarray(0, -1)).toEqual(from);
+  // Comparing four million elements one by one takes seconds.
+  const bytesOf = (numbers: Float32Array) => Buffer.from(numbers.buffer, 0, from.byteLength);
+  expect(bytesOf(to).equals(bytesOf(from))).toBe(true);
   expect(to.at(-1)).toBe(-1);
   expect(turns).toBeGreaterThanOrEqual(4);
 });
