@@ -94,7 +94,7 @@ export class JsonScanner {
       if (value === 0 && isDigit(bytes[this.#at]))
         this.#fail("syntax", `${what} has a leading zero`, start);
     }
-    if (this.#at === start) this.#unexpected(`${what}, an integer that is not negative,`, problem);
+    if (this.#at === start) this.#unexpected(`${what}, an integer of at least 0`, problem);
     if (byte === 0x2e || byte === 0x65 || byte === 0x45)
       this.#fail(problem, `${what} is not written as an integer`, start);
     return value;

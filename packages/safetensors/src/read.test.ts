@@ -112,3 +112,15 @@ test("an error is one across copies of the package, and quotes no more than a li
   );
   expect(error).toMatchObject({ name: "SafetensorsError", problem: "size", offset: 9 });
 });
+
+test("a negative dimension is said in a sentence", () => {
+  const header = new TextEncoder().encode(
+    '{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}',
+  );
+  const bytes = new Uint8Array(8 + header.length + 4);
+  bytes[0] = header.length;
+  bytes.set(header, 8);
+  expect(() => readSafetensors(bytes)).toThrow(
+    "expected a dimension, an integer of at least 0, found - (at byte 37)",
+  );
+});
