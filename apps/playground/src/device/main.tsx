@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { DataTable } from "../charts/data-table.js";
 import { numberText } from "../formats/number-text.js";
 import { Shell } from "../site/shell.js";
+import { strangePartsOf } from "../site/url-state.js";
 import { setupOf } from "../train/setups.js";
 import { adapterKey, knownHashes } from "./known-hashes.js";
 import {
@@ -22,6 +23,7 @@ interface State {
 
 function DevicePage(): VNode {
   const [{ report, isDone, failure }, setState] = useState<State>({ isDone: false });
+  const [strange] = useState(() => strangePartsOf({}, location.search));
   useEffect(() => {
     const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
     worker.addEventListener("message", ({ data }: MessageEvent<DeviceNews>) => {
@@ -33,7 +35,7 @@ function DevicePage(): VNode {
     return () => worker.terminate();
   }, []);
   return (
-    <Shell page="device">
+    <Shell page="device" strange={strange}>
       <section class="hero">
         <h1>What can your GPU do?</h1>
         <p class="lead">

@@ -11,7 +11,7 @@ import {
   formatOf,
 } from "@halfstep/formats";
 import { dtypeNames, openSafetensorsBlob, type SafetensorsTensor } from "@halfstep/safetensors";
-import { fileKindOf, kindPrefixBytes, wrongKind } from "@halfstep/torch-files/file-kind";
+import { requireSafetensors } from "./other-files.js";
 
 /** Formats that a file is compared with. */
 export const examined: readonly FloatFormat[] = [float16, bfloat16, float8e4m3fn, float8e5m2];
@@ -33,11 +33,17 @@ const coded = new Set(["F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E
 
 /**
  * The tensors of a safetensors file, one after another, in the order of the file. One is in memory at a time.
+ * @param onCount is told how many there are, before the first is read
  * @throws SafetensorsError where the file is malformed, and another error where it is of another kind
  */
-export async function* examine(file: Blob, source: string): AsyncGenerator<TensorExam> {
+export async function* examine(
+  file: Blob,
+  source: string,
+  onCount: (count: number) => void = () => {},
+): AsyncGenerator<TensorExam> {
   await requireSafetensors(file, source);
   const opened = await openSafetensorsBlob(file, { source });
+  onCount(Object.keys(opened.tensors).length);
   for (const [name, { dtype, shape, byteLength }] of Object.entries(opened.tensors)) {
     const numbers = numbersOf(await opened.read(name));
     yield {
@@ -49,18 +55,6 @@ export async function* examine(file: Blob, source: string): AsyncGenerator<Tenso
       ...(numbers && { losses: examined.map((format) => compare(numbers, format)) }),
     };
   }
-}
-
-/** Refuses files of other kinds. What is unknown may be a damaged file, of which the reader says more. */
-async function requireSafetensors(file: Blob, source: string): Promise<void> {
-  const prefix = new Uint8Array(await file.slice(0, kindPrefixBytes).arrayBuffer());
-  const kind = fileKindOf(prefix, file.size);
-  if (kind === "safetensors" || kind === "unknown") return;
-  if (kind === "zip" || kind === "pickle")
-    throw new TypeError(
-      `${source} is a torch checkpoint: npx halfstep-convert ${source} writes its tensors as safetensors`,
-    );
-  throw wrongKind(kind, source);
 }
 
 function numbersOf({ dtype, data }: SafetensorsTensor): Float32Array | Float64Array | undefined {

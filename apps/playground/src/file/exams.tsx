@@ -1,8 +1,9 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { numberText } from "../formats/number-text.js";
+import { numberText, percentText } from "../formats/number-text.js";
 import type { TensorExam } from "./examine.js";
-import { verdictOf } from "./verdict.js";
+import { nameText } from "./name-text.js";
+import { nonFiniteOf, verdictOf } from "./verdict.js";
 
 /** The columns: names of the formats that the worker compares with. */
 export const formatNames = ["float16", "bfloat16", "float8e4m3fn", "float8e5m2"] as const;
@@ -13,10 +14,16 @@ const rowsAtOnce = 200;
 const losesNumbers = ({ losses = [] }: TensorExam): boolean =>
   losses.some((loss) => ["broken", "lossy"].includes(verdictOf(loss).grade));
 
+interface ExamsProps {
+  readonly exams: readonly TensorExam[];
+  /** Whether only tensors that overflow or become 0 have rows. */
+  readonly isWorst: boolean;
+  readonly onWorst: (isWorst: boolean) => void;
+}
+
 /** What each tensor would lose, a row for each; a part of them where there are many. */
-export function Exams({ exams }: { exams: readonly TensorExam[] }): VNode {
+export function Exams({ exams, isWorst, onWorst }: ExamsProps): VNode {
   const [most, setMost] = useState(rowsAtOnce);
-  const [isWorst, setIsWorst] = useState(false);
   const chosen = isWorst ? exams.filter(losesNumbers) : exams;
   const rest = chosen.length - most;
   return (
@@ -25,13 +32,14 @@ export function Exams({ exams }: { exams: readonly TensorExam[] }): VNode {
       <p>
         Overflow is the worst: one infinite weight spoils every result. Numbers that become 0 are
         gone. The rest is off by the mean relative error after ±. A scale for each tensor, as float8
-        training has it, moves numbers back into range.
+        training has it, moves numbers back into range. Integers and other tensors without such
+        numbers have a dash.
       </p>
       <label>
         <input
           type="checkbox"
           checked={isWorst}
-          onChange={({ currentTarget }) => setIsWorst(currentTarget.checked)}
+          onChange={({ currentTarget }) => onWorst(currentTarget.checked)}
         />{" "}
         only tensors that overflow or become 0
       </label>
@@ -55,10 +63,16 @@ export function Exams({ exams }: { exams: readonly TensorExam[] }): VNode {
             {chosen.slice(0, most).map(({ name, dtype, shape, largest, losses }) => (
               <tr key={name}>
                 <th scope="row">
-                  {name} <small>{shape.length === 0 ? "scalar" : shape.join(" × ")}</small>
+                  <bdi title={name}>{nameText(name)}</bdi>{" "}
+                  <small>{shape.length === 0 ? "scalar" : shape.join(" × ")}</small>
                 </th>
                 <td>{dtype}</td>
-                <td class="figure">{losses ? numberText(largest, 3) : "—"}</td>
+                <td class="figure">
+                  {losses ? numberText(largest, 3) : "—"}
+                  {nonFiniteOf(losses) > 0 && (
+                    <small> {percentText(nonFiniteOf(losses))} NaN or ∞</small>
+                  )}
+                </td>
                 {formatNames.map((format, i) => {
                   const loss = losses?.[i];
                   if (loss === undefined) return <td key={format}>—</td>;

@@ -1,65 +1,61 @@
 import { render, type VNode } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Shell } from "../site/shell.js";
-import type { TensorExam } from "./examine.js";
-import { Exams, formatNames } from "./exams.js";
+import { useUrlState } from "../site/url-state.js";
+import { Exams } from "./exams.js";
+import { fileFields } from "./page-state.js";
 import type { FileToExamine, Finding } from "./protocol.js";
-
-interface Report {
-  readonly exams: readonly TensorExam[];
-  /** The file's name, when all of it was read. */
-  readonly name?: string;
-  readonly failure?: string;
-}
+import { afterFinding, begun, failed, type Report, statusOf } from "./report.js";
+import { useFileDrop } from "./use-file-drop.js";
 
 function FilePage(): VNode {
+  const [state, change, strange] = useUrlState(fileFields);
   const [report, setReport] = useState<Report>();
-  const [isOver, setIsOver] = useState(false);
   const worker = useRef<Worker | undefined>(undefined);
-  const examine = (file: File | undefined): void => {
+  const examine = (file: File | undefined, others = 0): void => {
     // A file that is still being read is left: the worker of another one ends.
     worker.current?.terminate();
     const started = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
     worker.current = started;
-    setReport({ exams: [] });
+    setReport({ ...begun, others });
+    change({ file: file === undefined ? "example" : "none" });
     started.addEventListener("message", ({ data }: MessageEvent<Finding>) => {
-      setReport((old) => afterFinding(old ?? { exams: [] }, data));
+      setReport((old) => afterFinding(old ?? begun, data));
     });
     started.addEventListener("error", ({ message }) => {
-      setReport((old) => ({ exams: old?.exams ?? [], failure: message }));
+      setReport((old) => failed(old ?? begun, message));
     });
     started.postMessage({ file } satisfies FileToExamine);
   };
+  const examineFirst = (files: ArrayLike<File>): void => {
+    if (files.length > 0) examine(files[0], files.length - 1);
+  };
+  const isOver = useFileDrop(examineFirst, (name) => {
+    worker.current?.terminate();
+    setReport(failed(begun, `${name} is a folder: choose a file in it.`));
+    change({ file: "none" });
+  });
+  useEffect(() => {
+    if (state.file === "example") examine(undefined);
+  }, []);
   return (
-    <Shell page="file">
+    <Shell page="file" strange={strange}>
       <section class="hero">
         <h1>What would your weights lose?</h1>
         <p class="lead">
           Drop a safetensors file. Each tensor is rounded to four narrow formats, and you see what
           is left of it. The file stays on your machine.
         </p>
-        <label
-          class={isOver ? "drop over" : "drop"}
-          onDragOver={(event) => {
-            event.preventDefault();
-            setIsOver(true);
-          }}
-          onDragLeave={() => setIsOver(false)}
-          onDrop={(event) => {
-            event.preventDefault();
-            setIsOver(false);
-            const file = event.dataTransfer?.files[0];
-            if (file) examine(file);
-          }}
-        >
+        <label class={isOver ? "drop over" : "drop"}>
           <b>Drop a file here, or choose one</b>
           <input
             type="file"
             accept=".safetensors"
-            onChange={({ currentTarget }) => {
-              const file = currentTarget.files?.[0];
-              if (file) examine(file);
+            onClick={({ currentTarget }) => {
+              // A file that was saved again is chosen again.
+              currentTarget.value = "";
             }}
+            onChange={({ currentTarget }) => examineFirst(currentTarget.files ?? [])}
           />
         </label>
         <p>
@@ -77,36 +73,15 @@ function FilePage(): VNode {
           </p>
         )}
       </section>
-      {report !== undefined && report.exams.length > 0 && <Exams exams={report.exams} />}
+      {report !== undefined && report.exams.length > 0 && (
+        <Exams
+          exams={report.exams}
+          isWorst={state.rows === "lossy"}
+          onWorst={(isWorst) => change({ rows: isWorst ? "lossy" : "all" })}
+        />
+      )}
     </Shell>
   );
-}
-
-function afterFinding(report: Report, finding: Finding): Report {
-  switch (finding.type) {
-    case "tensors":
-      return { ...report, exams: [...report.exams, ...finding.exams] };
-    case "done":
-      return { ...report, name: finding.name };
-    case "failed":
-      return { ...report, failure: finding.message };
-  }
-}
-
-const counted = (count: number): string => `${count} ${count === 1 ? "tensor" : "tensors"}`;
-
-function statusOf(report: Report | undefined): string {
-  if (report === undefined || report.failure !== undefined) return "";
-  const { exams, name } = report;
-  if (name === undefined) return `${counted(exams.length)} so far`;
-  const broken = formatNames.filter((_, i) =>
-    exams.some(({ losses }) => (losses?.[i]?.overflow ?? 0) > 0),
-  );
-  const verdict =
-    broken.length === 0
-      ? "Nothing overflows in any of the four."
-      : `Overflows in ${broken.join(", ")}.`;
-  return `${name}: ${counted(exams.length)}. ${verdict}`;
 }
 
 render(<FilePage />, document.getElementById("page") as HTMLElement);

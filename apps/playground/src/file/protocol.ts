@@ -8,6 +8,7 @@ export interface FileToExamine {
 
 /** What the worker found. */
 export type Finding =
+  | { readonly type: "opened"; readonly name: string; readonly count: number }
   | { readonly type: "tensors"; readonly exams: readonly TensorExam[] }
-  | { readonly type: "done"; readonly name: string }
+  | { readonly type: "done" }
   | { readonly type: "failed"; readonly message: string };

@@ -15,7 +15,7 @@ import { type Story, stories } from "./stories.js";
 import { SumToy } from "./sum-toy.js";
 
 function FormatsPage(): VNode {
-  const [state, change] = useUrlState(pageFields);
+  const [state, change, strange] = useUrlState(pageFields);
   const { layout, wished, bits } = currentOf(state);
   const stored = store(layout, wished);
   const wish = (value: number): void => change({ value, bits: "" });
@@ -27,7 +27,7 @@ function FormatsPage(): VNode {
   };
   const story = stories.find((each) => each.format === state.format && each.value === wished);
   return (
-    <Shell page="formats">
+    <Shell page="formats" strange={strange}>
       <section class="hero">
         <h1>How much of a number survives?</h1>
         <p class="lead">

@@ -14,7 +14,7 @@ import { stories } from "./stories.js";
 import { useStep } from "./use-step.js";
 
 function InsidePage(): VNode {
-  const [state, change] = useUrlState(insideFields);
+  const [state, change, strange] = useUrlState(insideFields);
   const { shown, selected, program, failure } = useStep(state);
   const launches = shown?.step.launches ?? [];
   const select = (launch: number): void => {
@@ -22,7 +22,7 @@ function InsidePage(): VNode {
     change({ at: first ?? -1 });
   };
   return (
-    <Shell page="inside">
+    <Shell page="inside" strange={strange}>
       <section class="hero">
         <h1>What happens in one step?</h1>
         <p class="lead">

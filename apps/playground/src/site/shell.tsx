@@ -12,8 +12,15 @@ const pages = [
 /** What names a page. */
 export type PageId = (typeof pages)[number]["id"];
 
+interface ShellProps {
+  readonly page: PageId;
+  /** Parts of the address that say nothing to the page. */
+  readonly strange: readonly string[];
+  readonly children: ComponentChildren;
+}
+
 /** The frame that all pages share: the menu above, the page, and where it comes from. */
-export function Shell({ page, children }: { page: PageId; children: ComponentChildren }): VNode {
+export function Shell({ page, strange, children }: ShellProps): VNode {
   return (
     <>
       <a class="skip" href="#content">
@@ -34,7 +41,10 @@ export function Shell({ page, children }: { page: PageId; children: ComponentChi
           ))}
         </nav>
       </header>
-      <main id="content">{children}</main>
+      <main id="content">
+        {strange.length > 0 && <StrangeAddress parts={strange} />}
+        {children}
+      </main>
       <footer class="site">
         <p>
           Everything on these pages is computed in your browser. Nothing is sent, nothing is
@@ -42,6 +52,28 @@ export function Shell({ page, children }: { page: PageId; children: ComponentChi
         </p>
       </footer>
     </>
+  );
+}
+
+/** Most parts of an address that are named. */
+const mostParts = 4;
+
+/** One line for an address that was damaged, or is older than the page. */
+function StrangeAddress({ parts }: { parts: readonly string[] }): VNode {
+  const rest = parts.length - mostParts;
+  return (
+    <p class="notice strange" role="status">
+      This page does not understand{" "}
+      {parts.slice(0, mostParts).map((part, i) => (
+        <>
+          {i > 0 && ", "}
+          <code>
+            <bdi>{part}</bdi>
+          </code>
+        </>
+      ))}
+      {rest > 0 && ` and ${rest} more`} in its address. It shows what it usually shows instead.
+    </p>
   );
 }
 

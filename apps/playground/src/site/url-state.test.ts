@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { currentOf, pageFields } from "../formats/page-state.js";
-import { readState, writeState } from "./url-state.js";
+import { configFields } from "../train/config.js";
+import { readState, strangePartsOf, writeState } from "./url-state.js";
 
 const initial = readState(pageFields, "");
 
@@ -27,4 +28,29 @@ test("bits that do not fit the format are left out", () => {
   const bits = "1".repeat(16);
   expect(currentOf({ ...initial, bits }).wished).toBeNaN();
   expect(currentOf({ ...initial, bits, format: "float32" }).wished).toBe(0.1);
+});
+
+test("what an address says in vain is named: unknown, impossible, repeated, in another case, very long", () => {
+  const search =
+    "?format=nope&FORMAT=float16&n=1e9&seed=-1&scale=&value=1&value=2&__proto__=x&zoom=training";
+  expect(strangePartsOf(pageFields, search)).toEqual([
+    "format=nope",
+    "FORMAT=float16",
+    "n=1e9",
+    "seed=-1",
+    "scale=",
+    "value=2",
+    "__proto__=x",
+  ]);
+  expect(strangePartsOf(pageFields, writeState(pageFields, initial))).toEqual([]);
+  const [long = ""] = strangePartsOf({}, `?a=${"9".repeat(10_000)}`);
+  expect(long).toHaveLength(41);
+});
+
+test("setups that are unknown or too many are said in vain", () => {
+  const all = "float32.float16.bfloat16.float16-fixed.float16-unscaled";
+  for (const text of [all, "float32.float12", "", "float16."]) {
+    expect(strangePartsOf(configFields, `?setups=${text}`), text).toHaveLength(1);
+  }
+  expect(strangePartsOf(configFields, "?setups=bfloat16.float32")).toEqual([]);
 });

@@ -65,6 +65,30 @@ export function readState<State extends object>(fields: Fields<State>, search: s
   return Object.fromEntries(entries) as State;
 }
 
+/** Most characters of a part of an address that are shown. */
+const mostShown = 40;
+
+/**
+ * The parts of an address that say nothing to a page: names that it does not have, values that make no sense, and all but the
+ * first of a name that stands twice. Each is as it would be typed, and short.
+ */
+export function strangePartsOf<State extends object>(
+  fields: Fields<State>,
+  search: string,
+): readonly string[] {
+  const seen = new Set<string>();
+  const strange = [...new URLSearchParams(search)].filter(([name, text]) => {
+    const field = Object.hasOwn(fields, name) ? fields[name as keyof State] : undefined;
+    const isFirst = !seen.has(name);
+    seen.add(name);
+    return field === undefined || !isFirst || field.read(text) === undefined;
+  });
+  return strange.map(([name, text]) => {
+    const part = `${name}=${text}`;
+    return part.length > mostShown ? `${part.slice(0, mostShown)}…` : part;
+  });
+}
+
 /** The query of a state: only what differs from the initial state. */
 export function writeState<State extends object>(fields: Fields<State>, state: State): string {
   const parameters = new URLSearchParams();
@@ -80,12 +104,14 @@ export function writeState<State extends object>(fields: Fields<State>, state: S
 const addressInterval = 400;
 
 /**
- * A state that the address holds: a copied address shows the same page. The second element changes some of its members.
+ * A state that the address holds: a copied address shows the same page. The second element changes some of its members. The
+ * third has the parts of the address that the page was opened with and that said nothing to it.
  * @param fields the same object in each call
  */
 export function useUrlState<State extends object>(
   fields: Fields<State>,
-): readonly [State, (change: Partial<State>) => void] {
+): readonly [State, (change: Partial<State>) => void, readonly string[]] {
+  const [strange] = useState(() => strangePartsOf(fields, location.search));
   const [state, setState] = useState(() => readState(fields, location.search));
   const timer = useRef<number | undefined>(undefined);
   useEffect(() => {
@@ -106,5 +132,5 @@ export function useUrlState<State extends object>(
     (part: Partial<State>) => setState((old) => ({ ...old, ...part })),
     [],
   );
-  return [state, change];
+  return [state, change, strange];
 }

@@ -48,7 +48,7 @@ const setupsField: Field<readonly SetupId[]> = {
   read: (text) => {
     const ids = new Set(text.split("."));
     const known = setups.filter(({ id }) => ids.has(id)).map(({ id }) => id);
-    return known.length > 0 ? known.slice(0, mostSetups) : undefined;
+    return known.length === ids.size && ids.size <= mostSetups ? known : undefined;
   },
   write: (ids) => ids.join("."),
 };

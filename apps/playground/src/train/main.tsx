@@ -15,13 +15,13 @@ import { Take } from "./take.js";
 import { type LaneState, type Training, useTraining } from "./use-training.js";
 
 function TrainPage(): VNode {
-  const [config, change] = useUrlState(configFields);
+  const [config, change, strange] = useUrlState(configFields);
   const controls = useTraining(config);
   const { training, run, stage } = controls;
   const preset = presets.find((each) => isPreset(each.config, config));
   const steps = Math.max(...[...training.lanes.values()].map(({ points }) => points.length), 0);
   return (
-    <Shell page="train">
+    <Shell page="train" strange={strange}>
       <section class="hero">
         <h1>Train one network in several precisions</h1>
         <p class="lead">

@@ -5,6 +5,7 @@ import {
   looks,
   obstaclesOf,
   openSite,
+  type Page,
   photograph,
   pressed,
   trainTo,
@@ -47,7 +48,7 @@ describe.each(Object.keys(looks) as Look[])("%s", (look) => {
   test("a file", () =>
     onPage("file.html", look, async (page) => {
       await pressed(page, "Look at an example");
-      await page.waitForSelector("text=5 tensors");
+      await page.waitForSelector("text=an example: 5 tensors.");
       expect(await obstaclesOf(page)).toEqual([]);
       if (look === "light") await photograph(page, "file-light");
     }));
@@ -87,7 +88,7 @@ test("a file of 20,000 tensors is shown in parts", () =>
     const buffer = Buffer.from(writeSafetensors(tensors));
     const mimeType = "application/octet-stream";
     await page.setInputFiles("input[type=file]", { name: "many.safetensors", mimeType, buffer });
-    await page.waitForSelector("text=many.safetensors: 20000 tensors.");
+    await page.waitForSelector("text=many.safetensors: 20,000 tensors.");
     const rows = (): Promise<number> => page.locator(".exams tbody tr").count();
     expect(await rows()).toBe(200);
     await pressed(page, "Show 200 more of 19800");
@@ -98,6 +99,39 @@ test("a file of 20,000 tensors is shown in parts", () =>
     ]);
     expect(await obstaclesOf(page)).toEqual([]);
   }));
+
+test("files beside the field are taken, a folder is named, and the address holds the example", () =>
+  onPage("file.html", "light", async (page) => {
+    await dropped(page, ["first.safetensors", "second.safetensors"]);
+    await page.waitForSelector("text=first.safetensors: no tensors. One file is shown at a time");
+    await dropped(page, ["some folder"], { isFolder: true });
+    await page.waitForSelector("text=some folder is a folder: choose a file in it.");
+    await pressed(page, "Look at an example");
+    await page.getByLabel("only tensors that overflow or become 0").check();
+    await page.waitForFunction(() => location.search === "?file=example&rows=lossy");
+    await page.reload();
+    await page.waitForSelector("text=an example: 5 tensors.");
+    expect(await page.locator(".exams tbody tr").count()).toBe(4);
+  }));
+
+/** Drops files without tensors on the margin of a page, which must not let the browser open them. */
+async function dropped(page: Page, names: string[], { isFolder = false } = {}): Promise<void> {
+  const isTaken = await page.evaluate(
+    ([given, folder]) => {
+      const transfer = new DataTransfer();
+      for (const name of given) transfer.items.add(new File(["\u0002\0\0\0\0\0\0\0{}"], name));
+      if (folder) {
+        const entry = { isDirectory: true, name: given[0] };
+        DataTransferItem.prototype.webkitGetAsEntry = () => entry as FileSystemEntry;
+      }
+      const init = { bubbles: true, cancelable: true, dataTransfer: transfer };
+      document.body.dispatchEvent(new DragEvent("dragover", init));
+      return !document.body.dispatchEvent(new DragEvent("drop", init));
+    },
+    [names, isFolder] as const,
+  );
+  expect(isTaken).toBe(true);
+}
 
 test("files of other kinds are named as such", () =>
   onPage("file.html", "light", async (page) => {
@@ -121,4 +155,11 @@ test("bits flip by keyboard, and the address holds them", () =>
     await page.waitForFunction(() => location.search.includes("value=-0.09991455078125"));
     await page.reload();
     expect(await page.textContent("output.value")).toBe("−0.09991455078125");
+  }));
+
+test("an address that makes no sense shows the usual page, and a line", () =>
+  onPage("train.html?setups=float12&lr=NaN&steps=1000000000", "light", async (page) => {
+    await page.waitForSelector("text=This page does not understand setups=float12, lr=NaN, steps=");
+    expect(await page.locator(".lane").count()).toBe(3);
+    expect(await obstaclesOf(page)).toEqual([]);
   }));
