@@ -39,6 +39,35 @@ export function powerScale(
   return Object.assign(position, { ticks });
 }
 
+/** A logarithmic scale with ticks that few decimal digits write exactly: 1, 2 and 5 times powers of ten, or the powers alone. */
+export function decimalScale(
+  domain: readonly [number, number],
+  range: readonly [number, number],
+  count = 6,
+): Scale {
+  const [low, high] = domain;
+  const first = Math.floor(Math.log10(low));
+  const powers = Array.from(
+    { length: Math.ceil(Math.log10(high)) - first + 1 },
+    (_, i) => first + i,
+  );
+  const ticksOf = (factors: readonly number[], some: readonly number[]): number[] =>
+    some
+      .flatMap((power) => factors.map((factor) => Number(`${factor}e${power}`)))
+      .filter((tick) => tick >= low && tick <= high);
+  const step = Math.ceil(powers.length / count);
+  const ticks = [
+    ticksOf([1, 2, 5], powers),
+    ticksOf([1, 3], powers),
+    ticksOf([1], powers),
+    ticksOf(
+      [1],
+      powers.filter((power) => power % step === 0),
+    ),
+  ].find((some) => some.length <= count);
+  return Object.assign((value: number) => powerScale(domain, range)(value), { ticks: ticks ?? [] });
+}
+
 /**
  * Moves labels apart that would cover each other, in their order, within an interval.
  * @returns positions, in the order of `wanted`.

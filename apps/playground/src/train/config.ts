@@ -65,6 +65,20 @@ export const configFields: Fields<TrainConfig> = {
   compute: wordField("auto", ["auto", "cpu"]),
 };
 
+/** What the address of the page holds: a run, and the lane of which something is taken along. */
+export interface TrainState extends TrainConfig {
+  readonly lane: SetupId;
+}
+
+/** How the address writes it. */
+export const trainFields: Fields<TrainState> = {
+  ...configFields,
+  lane: wordField<SetupId>(
+    "float32",
+    setups.map(({ id }) => id),
+  ),
+};
+
 /** A configuration in which something fails, beside one in which it does not. */
 export interface Preset {
   readonly id: string;
@@ -110,7 +124,7 @@ export const presets: readonly Preset[] = [
       lr: 2e-5,
       setups: ["float32", "bfloat16", "bfloat16-plain"],
     },
-    text: "With a learning rate of 0.00002 an update is far below the distance between two bfloat16 numbers. Weights in bfloat16 alone stay where they are. float32 masters collect the updates.",
+    text: "With a learning rate of 0.00002 most updates are far below the distance between two bfloat16 numbers. Weights in bfloat16 alone lose most of them, and hardly learn. float32 masters collect them all.",
   },
   {
     id: "origin",

@@ -95,7 +95,7 @@ export function Controls({ config, onChange }: ControlsProps): VNode {
             <input
               type="checkbox"
               checked={chosen.includes(id)}
-              disabled={!chosen.includes(id) && chosen.length >= mostSetups}
+              disabled={chosen.includes(id) ? chosen.length === 1 : chosen.length >= mostSetups}
               onChange={() => toggle(id)}
             />
             <span>

@@ -47,10 +47,9 @@ interface HeatMapProps {
 }
 
 function HeatMap({ setup, layers }: HeatMapProps): VNode {
-  const shown = layers.slice(0, 16);
-  const zeros = shown.reduce((sum, { histogram }) => sum + histogram.zeros, 0);
-  const count = shown.reduce((sum, { histogram }) => sum + histogram.count, 0);
-  const broken = shown.reduce(
+  const zeros = layers.reduce((sum, { histogram }) => sum + histogram.zeros, 0);
+  const count = layers.reduce((sum, { histogram }) => sum + histogram.count, 0);
+  const broken = layers.reduce(
     (sum, { histogram }) => sum + histogram.infinities + histogram.nans,
     0,
   );
@@ -64,12 +63,12 @@ function HeatMap({ setup, layers }: HeatMapProps): VNode {
       </figcaption>
       {count > 0 && (
         <svg
-          viewBox={`0 0 ${high - low} ${shown.length}`}
+          viewBox={`0 0 ${high - low} ${layers.length}`}
           preserveAspectRatio="none"
           role="img"
-          aria-label={`Gradients of ${setup.label} by powers of two from ${powerText(low)} to ${powerText(high)}, a row for each of ${shown.length} tensors`}
+          aria-label={`Gradients of ${setup.label} by powers of two from ${powerText(low)} to ${powerText(high)}, a row for each of ${layers.length} tensors`}
         >
-          {shown.map(({ name, histogram }, row) => (
+          {layers.map(({ name, histogram }, row) => (
             <g key={name}>
               <title>{name}</title>
               {cellsOf(histogram).map(({ exponent, weight }) => (
@@ -89,14 +88,14 @@ function HeatMap({ setup, layers }: HeatMapProps): VNode {
             x1={leastOfFloat16 - low}
             x2={leastOfFloat16 - low}
             y1={0}
-            y2={shown.length}
+            y2={layers.length}
           />
           <line
             class="most"
             x1={mostOfFloat16 - low}
             x2={mostOfFloat16 - low}
             y1={0}
-            y2={shown.length}
+            y2={layers.length}
           />
         </svg>
       )}
@@ -118,7 +117,7 @@ function HeatMap({ setup, layers }: HeatMapProps): VNode {
             </tr>
           </thead>
           <tbody>
-            {shown.map(({ name, histogram }) => (
+            {layers.map(({ name, histogram }) => (
               <tr key={name}>
                 <th scope="row">{name}</th>
                 <td>{boundText(histogram.min)}</td>
@@ -136,12 +135,26 @@ function HeatMap({ setup, layers }: HeatMapProps): VNode {
 const boundText = (value: number): string =>
   value === 0 ? "none" : powerText(Math.floor(Math.log2(value)));
 
-function cellsOf({ firstExponent, counts }: ExponentHistogram) {
-  const most = Math.max(...counts, 1);
-  return counts.flatMap((count, i) => {
-    const exponent = firstExponent + i;
-    if (count === 0 || exponent < low || exponent >= high) return [];
-    // Few gradients must be seen beside many.
-    return [{ exponent, weight: Math.round(100 * Math.max(Math.sqrt(count / most), 0.12)) / 100 }];
-  });
+/** A column of a row, and how dark it is. */
+interface Cell {
+  readonly exponent: number;
+  readonly weight: number;
+}
+
+/** The columns of a row: gradients beyond the axis are in its first and last one. Zeros and infinities are not among them. */
+export function cellsOf({
+  firstExponent,
+  counts,
+}: Pick<ExponentHistogram, "firstExponent" | "counts">): readonly Cell[] {
+  const columns = new Map<number, number>();
+  for (const [i, count] of counts.entries()) {
+    const exponent = Math.min(Math.max(firstExponent + i, low), high - 1);
+    if (count > 0) columns.set(exponent, (columns.get(exponent) ?? 0) + count);
+  }
+  const most = Math.max(...columns.values(), 1);
+  // Few gradients must be seen beside many.
+  return [...columns].map(([exponent, count]) => ({
+    exponent,
+    weight: Math.round(100 * Math.max(Math.sqrt(count / most), 0.12)) / 100,
+  }));
 }

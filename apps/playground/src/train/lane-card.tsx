@@ -53,7 +53,7 @@ export function LaneCard({ setup, task, seed, lane }: LaneCardProps): VNode {
           </>
         )}
         <Figure
-          name={setup.storage === "plain" ? "updates lost" : "updates saved by masters"}
+          name={setup.storage === "plain" ? "updates lost" : "lost if weights had 16 bits"}
           value={statistics ? percentText(statistics.lostUpdates) : "—"}
           isBad={setup.storage === "plain" && (statistics?.lostUpdates ?? 0) > 0.2}
         />
@@ -62,13 +62,13 @@ export function LaneCard({ setup, task, seed, lane }: LaneCardProps): VNode {
           value={statistics ? bytesText(statistics.stepBytes) : "—"}
         />
         <Figure
-          name="weights and optimizer"
+          name="weights, gradients, optimizer"
           value={statistics ? bytesText(statistics.keptBytes) : "—"}
         />
       </dl>
       {hash && (
         <p class="hash">
-          weights <code>{hash.slice(0, 12)}</code>
+          hash of the weights <code>{hash.slice(0, 12)}</code>
         </p>
       )}
       {origin && <p class="origin">{origin}</p>}

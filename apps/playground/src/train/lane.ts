@@ -1,4 +1,5 @@
 import { type ExponentHistogram, exponentHistogram } from "@halfstep/formats";
+import { bytesFor } from "@halfstep/formats/dtypes";
 import { ScaleCollapseError, type ScalerStateDict, type StepOutcome } from "@halfstep/grad-scaler";
 import type { StateDict } from "@halfstep/nn";
 import { LostUpdateMeter, type OptimizerStateDict } from "@halfstep/optim";
@@ -28,7 +29,7 @@ interface LayerHistogram {
 export interface LaneStatistics {
   /** Share of updates that the stored weights lose; with float32 weights, the share that 16-bit ones would. */
   readonly lostUpdates: number;
-  /** Bytes that a step takes, and bytes of parameters, gradients and the optimizer's state. */
+  /** Bytes that a step takes, and bytes of weights with their 16-bit copies, of gradients, and of Adam's two moments. */
   readonly stepBytes: number;
   readonly keptBytes: number;
   readonly layers: readonly LayerHistogram[];
@@ -130,9 +131,7 @@ export class Lane {
 
   #note(cause: StepOutcome["cause"]): void {
     if (this.origin !== undefined || cause?.origin === undefined) return;
-    const { op, module, kind, element } = cause.origin;
-    const where = module === undefined ? "" : ` of ${module}`;
-    this.origin = `${kind === "nan" ? "NaN" : "infinity"} in the ${cause.pass} pass, first in ${op}${where}, element ${element}`;
+    this.origin = originText(cause.pass, cause.origin);
   }
 
   /** Figures that take a read of all gradients. */
@@ -146,9 +145,21 @@ export class Lane {
     return {
       lostUpdates: total.lost,
       stepBytes: this.#plan?.statistics.peakBytes ?? 0,
-      keptBytes: this.#plan?.residents.reduce((a, b) => a + b, 0) ?? 0,
+      keptBytes: this.#keptBytes(),
       layers,
     };
+  }
+
+  #keptBytes(): number {
+    const { storage, recipe } = this.setup;
+    const copy = storage === "float32" && recipe.compute !== "float32" ? 2 : 0;
+    const moments = 2 * bytesFor("float32", 1);
+    let bytes = 0;
+    for (const [, { size, dtype, grad }] of this.task.model.namedParameters()) {
+      bytes += bytesFor(dtype, size) + size * (copy + moments);
+      if (grad !== undefined) bytes += bytesFor(grad.dtype, size);
+    }
+    return bytes;
   }
 
   /** The first half of the SHA-256 of all parameters. */
@@ -185,4 +196,17 @@ export class Lane {
   dispose(): void {
     this.runtime.dispose();
   }
+}
+
+type Cause = NonNullable<StepOutcome["cause"]>;
+
+/** Where something that is not finite came up first, in words. */
+export function originText(
+  pass: Cause["pass"],
+  { op, module, kind, element }: NonNullable<Cause["origin"]>,
+): string {
+  const [own, forward] = op.split(" in the backward of ");
+  const gradient = forward === undefined ? "" : `, for the gradient of ${forward}`;
+  const where = module === undefined ? "" : ` of ${module}`;
+  return `${kind === "nan" ? "NaN" : "infinity"} in the ${pass} pass, first in ${own}${where}${gradient}, element ${element}`;
 }

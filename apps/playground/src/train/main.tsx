@@ -1,11 +1,11 @@
 import { render, type VNode } from "preact";
 import { DataTable } from "../charts/data-table.js";
 import { LineChart, type Series } from "../charts/line-chart.js";
-import { powerScale } from "../charts/scale.js";
+import { decimalScale, powerScale } from "../charts/scale.js";
 import { numberText, powerText } from "../formats/number-text.js";
 import { Shell } from "../site/shell.js";
 import { useUrlState } from "../site/url-state.js";
-import { configFields, mostSteps, presets, type TrainConfig } from "./config.js";
+import { mostSteps, presets, type TrainConfig, trainFields } from "./config.js";
 import { Controls } from "./controls.js";
 import { DrawDigit } from "./draw-digit.js";
 import { Histograms } from "./histograms.js";
@@ -15,7 +15,8 @@ import { Take } from "./take.js";
 import { type LaneState, type Training, useTraining } from "./use-training.js";
 
 function TrainPage(): VNode {
-  const [config, change, strange] = useUrlState(configFields);
+  const [state, change, strange] = useUrlState(trainFields);
+  const { lane: _, ...config } = state;
   const controls = useTraining(config);
   const { training, run, stage } = controls;
   const preset = presets.find((each) => isPreset(each.config, config));
@@ -65,7 +66,12 @@ function TrainPage(): VNode {
       <Curves config={config} training={training} />
       {config.task === "digits" && <DrawDigit config={config} controls={controls} />}
       <Histograms config={config} training={training} />
-      <Take config={config} controls={controls} />
+      <Take
+        config={config}
+        controls={controls}
+        chosen={state.lane}
+        onChoice={(lane) => change({ lane })}
+      />
     </Shell>
   );
 }
@@ -184,7 +190,7 @@ function Curves({ config, training }: CurvesProps): VNode {
         y={{
           label: "loss",
           domain: domainOf(losses, [0.01, 1]),
-          scale: powerScale,
+          scale: decimalScale,
           text: (value) => numberText(value, 1),
         }}
         series={losses}

@@ -1,5 +1,4 @@
 import type { VNode } from "preact";
-import { useState } from "preact/hooks";
 import { mostSteps, type TrainConfig } from "./config.js";
 import { loopCode } from "./loop-code.js";
 import { type SetupId, setupOf } from "./setups.js";
@@ -8,13 +7,14 @@ import { offerFile, type TrainingControls } from "./use-training.js";
 interface TakeProps {
   readonly config: TrainConfig;
   readonly controls: TrainingControls;
+  /** Of which lane weights and code are offered. */
+  readonly chosen: SetupId;
+  readonly onChoice: (lane: SetupId) => void;
 }
 
 /** What can be taken along: weights, metrics, and the loop as a program. */
-export function Take({ config, controls }: TakeProps): VNode {
-  const [wanted, setWanted] = useState<SetupId>();
-  const id =
-    wanted !== undefined && config.setups.includes(wanted) ? wanted : (config.setups[0] as SetupId);
+export function Take({ config, controls, chosen, onChoice }: TakeProps): VNode {
+  const id = config.setups.includes(chosen) ? chosen : (config.setups[0] as SetupId);
   const { lanes } = controls.training;
   const saveMetrics = (): void => {
     const lines = [...lanes].flatMap(([setup, { points }]) =>
@@ -34,7 +34,7 @@ export function Take({ config, controls }: TakeProps): VNode {
           of the lane
           <select
             value={id}
-            onChange={({ currentTarget }) => setWanted(currentTarget.value as SetupId)}
+            onChange={({ currentTarget }) => onChoice(currentTarget.value as SetupId)}
           >
             {config.setups.map((each) => (
               <option key={each} value={each}>
