@@ -31,11 +31,17 @@ interface LineChartProps {
 
 const margin = { top: 12, bottom: 34, left: 54 };
 
-/** Lines over a common axis, each with its name at its end. The table below holds the same numbers. */
+/** The share of a chart's width that the names at the ends of lines may take. Longer ones stand above the chart. */
+const mostOfNames = 0.34;
+
+/** Lines over a common axis, each with its name at its end, or above where the chart is narrow. The table below holds the same numbers. */
 export function LineChart({ title, x, y, series, target, height = 280 }: LineChartProps): VNode {
   const [ref, width] = useWidth<HTMLDivElement>(640);
   const longest = Math.max(...series.map(({ label }) => label.length), 0);
-  const right = Math.min(14 + 7.2 * longest, width * 0.44);
+  const namesWidth = 14 + 7.4 * longest;
+  const hasNames = namesWidth < mostOfNames * width;
+  // A tick's number may stand at the end of the axis.
+  const right = hasNames ? namesWidth : 18;
   const count = x.values.length;
   const last = count === 0 ? 1 : (x.values[count - 1] as number);
   const across = linearScale([0, last], [margin.left, width - right], width < 480 ? 3 : 6);
@@ -48,6 +54,18 @@ export function LineChart({ title, x, y, series, target, height = 280 }: LineCha
   );
   return (
     <div class="chart" ref={ref}>
+      {!hasNames && (
+        <ul class="names">
+          {series.map(({ name, label }) => (
+            <li key={name}>
+              <svg class={`series series-${name}`} viewBox="0 0 44 8" aria-hidden="true">
+                <path d="M1 4H43" />
+              </svg>
+              {label}
+            </li>
+          ))}
+        </ul>
+      )}
       <svg
         width={width}
         height={height}
@@ -94,7 +112,7 @@ export function LineChart({ title, x, y, series, target, height = 280 }: LineCha
                 d={crossAt(across(x.values[k] as number), scale(values[k] as number))}
               />
             ))}
-            {ends[i] !== undefined && (
+            {hasNames && ends[i] !== undefined && (
               <text x={width - right + 8} y={(heights[i] as number) + 4}>
                 {label}
               </text>

@@ -11,7 +11,7 @@ export function useWidth<E extends Element>(
     const element = ref.current;
     if (element === null) return;
     const observer = new ResizeObserver(([entry]) => {
-      if (entry) setWidth(Math.max(240, Math.round(entry.contentRect.width)));
+      if (entry) setWidth(Math.max(1, Math.round(entry.contentRect.width)));
     });
     observer.observe(element);
     return () => observer.disconnect();

@@ -28,6 +28,8 @@ const fates: readonly { readonly fate: Fate; readonly label: string }[] = [
 const low = -48;
 const high = 24;
 const height = 240;
+/** Pixels that the name of a limit takes. */
+const labelWidth = 76;
 const foot = 34;
 
 /** Real gradients by size, under a loss scale. */
@@ -171,9 +173,15 @@ function Histogram({ bars, title, into }: HistogramProps): VNode {
               width={side < 0 ? x(exponent) : width - x(exponent)}
               height={base}
             />
-            <text x={x(exponent) + 8 * side} y={16} text-anchor={side < 0 ? "end" : "start"}>
-              {label}
-            </text>
+            {side < 0 || width - x(exponent) < labelWidth ? (
+              <text x={side < 0 ? x(exponent) - 8 : width - 4} y={16} text-anchor="end">
+                {label}
+              </text>
+            ) : (
+              <text x={x(exponent) + 8} y={16}>
+                {label}
+              </text>
+            )}
           </g>
         ))}
         {bars.map(({ exponent, share, fate }, i) => {

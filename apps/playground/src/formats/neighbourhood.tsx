@@ -21,6 +21,7 @@ export function Neighbourhood({ layout, wished, stored }: NeighbourhoodProps): V
   const reach = 3.4 * spacing;
   const x = (value: number): number => width / 2 + ((value - stored) / reach) * (width / 2);
   const near = numbers.filter((value) => Math.abs(value - stored) < reach);
+  const labels = labelsOf(near, stored, width, x);
   const gap = wished - stored;
   const shown = Math.abs(gap) < reach ? x(wished) : undefined;
   return (
@@ -43,19 +44,17 @@ export function Neighbourhood({ layout, wished, stored }: NeighbourhoodProps): V
             y2={line + 10}
           />
         ))}
-        {near
-          .filter((_, i) => width > 560 || near[i] === stored || i % 2 === near.indexOf(stored) % 2)
-          .map((value) => (
-            <text
-              key={value}
-              class={value === stored ? "stored" : ""}
-              x={x(value)}
-              y={line + 28}
-              text-anchor="middle"
-            >
-              {numberText(value, width > 560 ? 6 : 5)}
-            </text>
-          ))}
+        {labels.map(({ value, text }) => (
+          <text
+            key={value}
+            class={value === stored ? "stored" : ""}
+            x={x(value)}
+            y={line + 28}
+            text-anchor="middle"
+          >
+            {text}
+          </text>
+        ))}
         {shown !== undefined && gap !== 0 && (
           <>
             <line class="gap" x1={shown} x2={x(stored)} y1={line - 22} y2={line - 22} />
@@ -75,6 +74,34 @@ export function Neighbourhood({ layout, wished, stored }: NeighbourhoodProps): V
       </svg>
     </div>
   );
+}
+
+/** Pixels of a digit in a label, and between two labels. */
+const digitWidth = 7.4;
+const labelGap = 8;
+
+interface Label {
+  readonly value: number;
+  readonly text: string;
+}
+
+/** The names of ticks that have room: that of the stored number, and on both sides as many as cover neither each other nor the edge. */
+export function labelsOf(
+  near: readonly number[],
+  stored: number,
+  width: number,
+  x: (value: number) => number,
+): readonly Label[] {
+  const labels = near.map((value) => ({ value, text: numberText(value, width > 560 ? 6 : 5) }));
+  const widest = digitWidth * Math.max(...labels.map(({ text }) => text.length));
+  const distances = near.slice(1).map((value, i) => x(value) - x(near[i] as number));
+  const stride = Math.ceil((widest + labelGap) / Math.min(...distances));
+  const middle = near.indexOf(stored);
+  return labels.filter(({ value, text }, i) => {
+    const half = (digitWidth * text.length) / 2;
+    const isInside = x(value) >= half && x(value) <= width - half;
+    return value === stored || ((i - middle) % stride === 0 && isInside);
+  });
 }
 
 /** The format's numbers next to one of them, in order. */

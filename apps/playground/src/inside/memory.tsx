@@ -21,6 +21,8 @@ const roles: readonly { readonly role: ValueView["role"]; readonly text: string 
 ];
 
 const height = 260;
+/** Pixels below the pieces from which there is room to say what was recorded. */
+const labelHeight = 24;
 
 /** Which values lie where in memory, and when: time goes to the right, bytes go down. */
 export function Memory({ step, most, selected }: MemoryProps): VNode {
@@ -81,7 +83,7 @@ export function Memory({ step, most, selected }: MemoryProps): VNode {
               />
             );
           })}
-          {total < most && (
+          {height * (1 - total / most) > labelHeight && (
             <g class="recorded">
               <rect x={0.5} y={0.5} width={width - 1} height={height - 1} />
               <text x={width - 8} y={height - 9} text-anchor="end">

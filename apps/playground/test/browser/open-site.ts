@@ -75,7 +75,17 @@ export async function obstaclesOf(page: Page): Promise<string[]> {
   const width = await page.evaluate(
     () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
   );
+  const cut = await page.$$eval("svg text", (texts) =>
+    texts
+      .filter((text) => {
+        const own = text.getBoundingClientRect();
+        const drawing = text.closest("svg")?.parentElement?.getBoundingClientRect() ?? own;
+        return own.left < drawing.left - 1 || own.right > drawing.right + 1;
+      })
+      .map(({ textContent }) => `${textContent} is cut off`),
+  );
   return [
+    ...cut,
     ...violations.map(
       ({ id, nodes }) =>
         `${id}, ${nodes.length} times: ${nodes

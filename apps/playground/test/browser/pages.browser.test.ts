@@ -50,6 +50,9 @@ describe.each(Object.keys(looks) as Look[])("%s", (look) => {
       await pressed(page, "Look at an example");
       await page.waitForSelector("text=an example: 5 tensors.");
       expect(await obstaclesOf(page)).toEqual([]);
+      const name = await page.locator(".exams tbody th").first().boundingBox();
+      // Names are broken where they have to be, not after each syllable.
+      expect(name?.width).toBeGreaterThan(120);
       if (look === "light") await photograph(page, "file-light");
     }));
 });
