@@ -53,7 +53,9 @@ export class Resident<B, L> {
     this.losses = rules.map((rule) => {
       const needsExponents = rule.targetUnderflow > 0;
       if (needsExponents && !primitives.countExponents) {
-        throw new TypeError("targetUnderflow needs the primitive countExponents: implement it.");
+        throw new TypeError(
+          'targetUnderflow needs the primitive countExponents: implement it, or import "@halfstep/tensor" besides "@halfstep/tensor/functional".',
+        );
       }
       const loss = {
         state: primitives.allocate(STATE_WORDS),

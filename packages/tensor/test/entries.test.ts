@@ -1,3 +1,4 @@
+import { GradScaler } from "@halfstep/grad-scaler";
 import { afterAll, expect, test, vi } from "vitest";
 import { FurtherMethods } from "../src/tensor/further-methods.js";
 
@@ -6,7 +7,7 @@ vi.resetModules();
 afterAll(() => vi.resetModules());
 
 test("the first entry adds methods to the tensors and runtimes of functions alone", async () => {
-  const { backward, cpuRuntime, softmax } = await import("../src/functional.js");
+  const { ampPrimitives, backward, cpuRuntime, softmax } = await import("../src/functional.js");
   const runtime = cpuRuntime();
   const x = runtime.tensor([1, 2], undefined, { requiresGrad: true });
   const added = Object.getOwnPropertyNames(FurtherMethods.prototype).filter((name) => name in x);
@@ -17,9 +18,13 @@ test("the first entry adds methods to the tensors and runtimes of functions alon
   expect(() => cpuRuntime({ provenance: "always" })).toThrow(
     'the options provenance and underflow need the entry "@halfstep/tensor": import it besides "@halfstep/tensor/functional"',
   );
+  expect(() => new GradScaler(ampPrimitives(runtime), { targetUnderflow: 0.01 })).toThrow(
+    'targetUnderflow needs the primitive countExponents: implement it, or import "@halfstep/tensor" besides "@halfstep/tensor/functional"',
+  );
   const first = await import("../src/index.js");
   expect(first.softmax).toBe(softmax);
   expect([...(await x.softmax().toArray())]).toEqual([...(await softmax(x).toArray())]);
   expect(runtime.target.ampPrimitives).toBeDefined();
+  expect(new GradScaler(ampPrimitives(runtime), { targetUnderflow: 0.01 }).enabled).toBe(true);
   expect(await cpuRuntime({ provenance: "always" }).nonFiniteOrigin()).toBeUndefined();
 });

@@ -7,7 +7,8 @@ import { checkFinite, partialsOf, squaresLength } from "./check-finite.js";
 import { combineFlags } from "./combine-flags.js";
 import { scaleLoss } from "./scale-loss.js";
 import { rescale, unscale } from "./unscale.js";
-import { gatherFoundInf, updateScale } from "./update-scale.js";
+import { gatherFoundInf, launchScaleUpdate } from "./update-scale.js";
+import { updateScale } from "./update-scale-by-exponents.js";
 
 /**
  * The primitives from {@link ampPrimitives}: those of `@halfstep/grad-scaler`, where they are documented, without `watchStep`, which
@@ -26,6 +27,35 @@ export type KernelAmpPrimitives<B> = Required<
  * const scaler = new GradScaler(ampPrimitives(deviceTarget(device)));
  */
 export function ampPrimitives<B extends object>(target: ResidentTarget<B>): KernelAmpPrimitives<B> {
+  const { boundTo, ...primitives } = primitivesBy(target, updateScale);
+  return {
+    ...primitives,
+    countExponents(gradients, exponents) {
+      for (const gradient of gradients)
+        target.launch(countExponents({ x: boundTo(gradient), exponents }));
+    },
+  };
+}
+
+/** The primitives from {@link plainAmpPrimitives}: without `countExponents`. */
+export type PlainAmpPrimitives<B> = Omit<KernelAmpPrimitives<B>, "countExponents">;
+
+/**
+ * {@link ampPrimitives} without `countExponents`, so without the option `targetUnderflow` of scalers: bundles then lack what only that
+ * needs.
+ */
+export function plainAmpPrimitives<B extends object>(
+  target: ResidentTarget<B>,
+): PlainAmpPrimitives<B> {
+  const { boundTo: _, ...primitives } = primitivesBy(target, launchScaleUpdate);
+  return primitives;
+}
+
+/** The primitives of both, and the binding of a gradient. `update` launches an update of the scale. */
+function primitivesBy<B extends object>(
+  target: ResidentTarget<B>,
+  update: typeof updateScale<B>,
+): PlainAmpPrimitives<B> & { boundTo(gradient: Gradient<B>): Binding<B> } {
   const lengths = new WeakMap<B, number>();
   const scaledLosses = new WeakMap<B, B>();
   /** The largest number of partial sums of any gradient: later ones are 0. */
@@ -49,6 +79,7 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
     return x;
   };
   return {
+    boundTo,
     allocate,
     writeState(state, words) {
       target.write(floats(state, words.length), words);
@@ -65,32 +96,27 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
     },
     check(gradients, foundInf, sum) {
       for (const gradient of gradients) {
-        const x = summing(bound(gradient), sum?.squares);
+        const x = summing(boundTo(gradient), sum?.squares);
         target.launch(checkFinite({ x, foundInf }, sum));
       }
     },
     unscale(gradients, state, foundInf, squares) {
       for (const gradient of gradients) {
-        const x = summing(bound(gradient), squares);
+        const x = summing(boundTo(gradient), squares);
         target.launch(unscale({ x, state, foundInf, squares }));
       }
     },
     normPartials: squaresLength,
-    countExponents(gradients, exponents) {
-      for (const gradient of gradients)
-        target.launch(countExponents({ x: bound(gradient), exponents }));
-    },
     rescale(gradients, from, to, foundInf) {
       for (const gradient of gradients)
-        target.launch(rescale({ x: bound(gradient), from, to, foundInf }));
+        target.launch(rescale({ x: boundTo(gradient), from, to, foundInf }));
     },
     combine(flags, into) {
       for (const [i, flag] of flags.entries())
         target.launch(combineFlags({ flag, into }, { isFirst: i === 0 }));
     },
-    updateScale(update) {
-      const { state, lossFlag, outcomes, exponents, foundInfs, squares } = update;
-      const { rule, newScale, tag } = update;
+    updateScale({ state, lossFlag, outcomes, exponents, foundInfs, squares, ...attributes }) {
+      const { rule, newScale, tag } = attributes;
       const [only] = foundInfs;
       let foundInf = only;
       if (foundInf === undefined || foundInfs.length > 1) {
@@ -104,7 +130,7 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
       const sums =
         squares === undefined || used === 0 ? undefined : { buffer: squares, partials: used };
       target.launch(
-        updateScale(
+        update(
           { state, foundInf, lossFlag, outcomes, squares: sums, exponents },
           { rule, tag, newScale, isMask },
         ),
@@ -118,7 +144,7 @@ export function ampPrimitives<B extends object>(target: ResidentTarget<B>): Kern
     ...(target.onRollback && { onRollback: (undo) => target.onRollback?.(undo) }),
   };
 
-  function bound({ buffer, dtype, offset = 0, length }: Gradient<B>): Binding<B> {
+  function boundTo({ buffer, dtype, offset = 0, length }: Gradient<B>): Binding<B> {
     const own = lengths.get(buffer);
     const bytes = own === undefined ? byteLengthOf(buffer) : own * 4;
     const rest = elementsIn(dtype, bytes - offset);

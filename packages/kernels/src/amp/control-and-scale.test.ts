@@ -7,7 +7,7 @@ import { flagBits } from "../found-flag.js";
 import { partialsEach } from "../optimizers/clip-partials.js";
 import { stepControl } from "../optimizers/step-control.js";
 import { controlAndScale } from "./control-and-scale.js";
-import { updateScale } from "./update-scale.js";
+import { updateScale } from "./update-scale-by-exponents.js";
 
 interface Case {
   readonly rule: ScaleRule;

@@ -9,7 +9,6 @@ import {
   STATE_WORDS,
   type StateWords,
   stateOfWords,
-  underflowShare,
   wordsOfState,
 } from "@halfstep/grad-scaler";
 import {
@@ -17,7 +16,6 @@ import {
   scaleRuleOfValues,
   scaleRuleValues,
   scaleRuleWgsl,
-  underflowWgsl,
 } from "@halfstep/grad-scaler/wgsl";
 import { isAllZero, isAllZeroWgsl } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
@@ -129,8 +127,16 @@ export const scaleUpdateWgsl = (
 ${hasExponents ? `  for (var k = 0u; k < ${EXPONENT_WORDS}u; k++) { store_exponents(k, 0u); }` : ""}
 `;
 
-const makeKernel = (hasSquares: boolean, hasExponents: boolean): Kernel =>
-  defineKernel({
+/** What updates by counted exponents need besides the rule: see `update-scale-by-exponents.ts`. */
+export interface ExponentDecision {
+  /** `underflowShift` and `underflowShare`. */
+  readonly wgsl: string;
+  share(exponents: ArrayLike<number>, format: ScaleRule["underflowFormat"]): number;
+}
+
+const makeKernel = (hasSquares: boolean, decision?: ExponentDecision): Kernel => {
+  const hasExponents = decision !== undefined;
+  return defineKernel({
     name: "update-scale",
     variant: [hasSquares ? "norm" : "", hasExponents ? "exponents" : ""].join(" ").trim(),
     bindings: [
@@ -152,7 +158,7 @@ const makeKernel = (hasSquares: boolean, hasExponents: boolean): Kernel =>
       { name: "newScale", type: "u32", runtime: true },
       ...scaleRuleFields.map((field) => ({ ...field, runtime: true })),
     ],
-    body: () => `${scaleRuleWgsl}${hasExponents ? underflowWgsl : ""}
+    body: () => `${scaleRuleWgsl}${decision?.wgsl ?? ""}
 ${hasSquares ? `${squareSumsWgsl}${clipWgsl}var<workgroup> gathered: array<vec3f, ${groupSize}>;` : ""}
 @compute @workgroup_size(${hasSquares ? groupSize : 1}) fn main(@builtin(local_invocation_index) local: u32) {
 ${hasSquares ? sumSquaresWgsl : ""}
@@ -181,7 +187,7 @@ ${scaleUpdateWgsl(hasSquares, hasExponents)}}
           squares
             ? Math.sqrt(squareSumOf(squares, { ...squaresPlanes, count: scalars.partials }))
             : -1,
-          exponents ? underflowShare(exponents, rule.underflowFormat) : -1,
+          (exponents && decision?.share(exponents, rule.underflowFormat)) ?? -1,
           Number(isAllZero(foundInf?.[1] as number)),
         ];
         floatsOf(ring).set(outcome, (scalars.slot as number) * OUTCOME_WORDS);
@@ -189,51 +195,53 @@ ${scaleUpdateWgsl(hasSquares, hasExponents)}}
       for (const used of [foundInf, lossFlag, squares, exponents]) used?.fill(0);
     },
   });
+};
 
-const kernels = [false, true].map((hasSquares) =>
-  [false, true].map((hasExponents) => makeKernel(hasSquares, hasExponents)),
-);
+/** The kernels of updates without and with squares. */
+export type ScaleKernels = readonly [withoutSquares: Kernel, withSquares: Kernel];
+
+export const scaleKernels = (decision?: ExponentDecision): ScaleKernels => [
+  makeKernel(false, decision),
+  makeKernel(true, decision),
+];
+
+const plainKernels = scaleKernels();
 
 /** Whether a kernel only updates a scale, without norm and exponents. */
-export const isPlainScaleUpdate = (kernel: Kernel): boolean => kernel === kernels[0]?.[0];
+export const isPlainScaleUpdate = (kernel: Kernel): boolean => kernel === plainKernels[0];
+
+/** The operands of an update of a loss scale: see `updateScale`. */
+export interface ScaleUpdateOperands<B> {
+  readonly state: B;
+  readonly foundInf: B;
+  readonly lossFlag: B;
+  readonly outcomes: B;
+  readonly squares?: { readonly buffer: B; readonly partials: number } | undefined;
+  readonly exponents?: B | undefined;
+}
+
+/** The attributes of an update of a loss scale: see `updateScale`. */
+export interface ScaleUpdateAttributes {
+  readonly rule: ScaleRule;
+  readonly tag: number;
+  readonly newScale?: number | undefined;
+  readonly isMask?: boolean;
+}
 
 /**
- * One update of a loss scale by its rule, on the device: `nextScaleState` of `@halfstep/grad-scaler` bit for bit.
+ * `updateScale`, where its documentation is, by these kernels.
  *
- * - `state`: float32 `[scale, 1 / scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale, …]`, the
- *   reciprocal rounded to nearest once.
- * - `foundInf`: one float32, not 0 where gradients were not finite, or, with `isMask`, the sum of 2^i over the optimizers i from {@link
- *   gatherFoundInf}. A second word is set by `checkFinite` and similar kernels. `lossFlag`: one float32, not 0 where a loss was not finite.
- *   Both are cleared.
- * - `squares`: partial sums of squares that `checkFinite` and `unscale` made, of which the first `partials` (a multiple of 4) are added up
- *   and cleared.
- * - `exponents`: the `EXPONENT_WORDS` uint32 words of `@halfstep/grad-scaler`, by which a rule with `targetUnderflow` decides, and which are cleared.
- * - `outcomes`: a ring of 256 outcomes of eight float32 `[tag, mask, scale before, scale after, 1 where a loss was not finite +
- *   2 where the scale could not back off, norm or -1, share that underflows or -1, 1 where all gradients were 0]`; outcome `tag` goes to slot
- *   `(tag - 1) % 256`, and tag 0 to none.
- * - `newScale` replaces the scale instead of applying the rule.
+ * @param kernels those for operands with `exponents`. Default: those for operands without.
  */
-export function updateScale<B>(
-  operands: {
-    readonly state: B;
-    readonly foundInf: B;
-    readonly lossFlag: B;
-    readonly outcomes: B;
-    readonly squares?: { readonly buffer: B; readonly partials: number } | undefined;
-    readonly exponents?: B | undefined;
-  },
-  attributes: {
-    readonly rule: ScaleRule;
-    readonly tag: number;
-    readonly newScale?: number | undefined;
-    readonly isMask?: boolean;
-  },
+export function launchScaleUpdate<B>(
+  operands: ScaleUpdateOperands<B>,
+  attributes: ScaleUpdateAttributes,
+  kernels: ScaleKernels = plainKernels,
 ): Launch<B> {
   const { state, foundInf, lossFlag, outcomes, squares, exponents } = operands;
   const { rule, tag, newScale, isMask = false } = attributes;
-  const kernel = kernels[Number(squares !== undefined)]?.[Number(exponents !== undefined)];
   return {
-    kernel: kernel as Kernel,
+    kernel: kernels[squares === undefined ? 0 : 1],
     bindings: [
       words(state, STATE_WORDS),
       words(foundInf, FLAG_WORDS),

@@ -1,25 +1,21 @@
-import type { Binding } from "@halfstep/device";
-import { type AmpPrimitives, EXPONENT_BINS, EXPONENT_WORDS } from "@halfstep/grad-scaler";
-import {
-  checkFinite,
-  type KernelAmpPrimitives,
-  ampPrimitives as kernelPrimitives,
-} from "@halfstep/kernels/amp";
+import type { AmpPrimitives } from "@halfstep/grad-scaler";
+import { checkFinite, type PlainAmpPrimitives, plainAmpPrimitives } from "@halfstep/kernels/amp";
 import { isTensor } from "../arguments/is-tensor.js";
 import { castTo } from "../dispatch/cast.js";
 import { fuseFiniteChecks } from "../plan/passes/fuse-finite-checks.js";
 import { fuseScaleUpdate } from "../plan/passes/fuse-scale-update.js";
-import { insertBackwardRanges } from "../record/backward-range.js";
 import type { Storage } from "../record/storage.js";
-import type { Runtime } from "./runtime.js";
+import { hasFurther, type Runtime } from "./runtime.js";
 import type { Tensor } from "./tensor.js";
 
 /**
  * The primitives of loss scaling for a runtime. `watchStep` finds the origin of an overflow, or of gradients that were all rounded to
- * zero, if the runtime searches the step: see its options `provenance` and `underflow`.
+ * zero, if the runtime searches the step: see its options `provenance` and `underflow`. Scalers with `targetUnderflow` need
+ * `countExponents`. It is there where the entry `@halfstep/tensor` is loaded: bundles of `@halfstep/tensor/functional` alone lack it.
  */
-export type TensorAmpPrimitives = Omit<KernelAmpPrimitives<Storage>, "scaleLoss"> &
-  Required<Pick<AmpPrimitives<Storage, Tensor>, "scaleLoss" | "watchStep">>;
+export type TensorAmpPrimitives = Omit<PlainAmpPrimitives<Storage>, "scaleLoss"> &
+  Required<Pick<AmpPrimitives<Storage, Tensor>, "scaleLoss" | "watchStep">> &
+  Pick<AmpPrimitives<Storage, Tensor>, "countExponents">;
 
 /**
  * The primitives of loss scaling, recorded as launches of the step: found_inf, the scale and the decision to skip stay on the
@@ -31,8 +27,11 @@ export type TensorAmpPrimitives = Omit<KernelAmpPrimitives<Storage>, "scaleLoss"
  */
 export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
   const scales = new WeakMap<Storage, Tensor>();
+  const { target } = runtime;
   runtime.bring({ fuseFiniteChecks, fuseScaleUpdate });
-  const primitives = kernelPrimitives(runtime.target);
+  const primitives = hasFurther(runtime)
+    ? runtime.countingPrimitives()
+    : plainAmpPrimitives<Storage>(target);
   return {
     ...primitives,
     scaleLoss(loss, state, { weight, lossFlag, mark }) {
@@ -47,28 +46,14 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
       }
       const { storage: buffer, offset, size: length, dtype } = loss;
       const x = { buffer, offset, length, dtype };
-      runtime.target.launch(checkFinite({ x, foundInf: lossFlag }));
+      target.launch(checkFinite({ x, foundInf: lossFlag }));
       const single = castTo(loss, "float32");
       const scaled = (weight === 1 ? single : single.mul(weight)).mul(scale);
       if (mark && scaled.gradNode) scaled.gradNode.scaleMark = mark;
       return scaled;
-    },
-    countExponents(gradients, exponents) {
-      primitives.countExponents(gradients, exponents);
-      const { backwardPasses, backwardRanges, completions } = runtime.recording;
-      backwardRanges.push({ words: storesOf(exponents), passes: backwardPasses.length });
-      completions.add(insertBackwardRanges);
     },
     watchStep: () => runtime.recorder.searches?.watch(runtime.recording) ?? findNothing,
   };
 }
 
 const findNothing = (): Promise<undefined> => Promise.resolve(undefined);
-
-/** The words of store observers in a scaler's exponents: after the counts. */
-const storesOf = (exponents: Storage): Binding<Storage> => ({
-  buffer: exponents,
-  offset: EXPONENT_BINS * 4,
-  length: EXPONENT_WORDS - EXPONENT_BINS,
-  dtype: "uint32",
-});

@@ -414,5 +414,6 @@ export class Runtime {
 /** What the entry `@halfstep/tensor` adds to runtimes. */
 export interface Runtime extends FurtherRuntime {}
 
-const hasFurther = (runtime: Partial<FurtherRuntime>): runtime is FurtherRuntime =>
+/** Whether the entry `@halfstep/tensor` is loaded. */
+export const hasFurther = (runtime: Partial<FurtherRuntime>): runtime is FurtherRuntime =>
   runtime.searches !== undefined;
