@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { beforeAll, expect, test } from "vitest";
@@ -45,6 +45,9 @@ test.each([
   expect(leaveOut(source, "src/a.ts", leftOut)).toBe(source);
 });
 
+/** The first bytes of every WebAssembly module, as bundles hold that of `formats`. */
+const startOfWebAssembly = "0061736d";
+
 /** Bundles the program from source as with these conditions, and runs it. */
 async function results(...conditions) {
   const outfile = join(packages, `trainer/node_modules/.cache/variants-${conditions.join("-")}.js`);
@@ -70,7 +73,8 @@ async function results(...conditions) {
     encoding: "utf8",
     env: { ...process.env, ...gpuEnvironment() },
   });
-  return { modules, ...JSON.parse(printed) };
+  const hasWebAssembly = readFileSync(outfile, "utf8").includes(startOfWebAssembly);
+  return { modules, hasWebAssembly, ...JSON.parse(printed) };
 }
 
 const ofJavaScript =
@@ -92,14 +96,17 @@ beforeAll(async () => {
 test("a bundle without conditions has and does everything", () => {
   expect(whole.modules.filter((path) => ofJavaScript.test(path))).toHaveLength(4);
   expect(whole.modules.filter((path) => ofTraining.test(path))).toHaveLength(3);
+  expect(whole.hasWebAssembly).toBe(true);
   expect(whole.inferred).toHaveLength(30);
   expect(whole.onCpu).toEqual(near(whole.inferred));
   for (const losses of [whole.trained, whole.fineTuned]) expect(losses[4]).toBeLessThan(losses[0]);
 });
 
 test("gpu-only: infers and trains on a GPU, and says what it cannot", async () => {
-  const { modules, inferred, trained, fineTuned, onCpu } = await results("gpu-only");
+  const { modules, hasWebAssembly, ...found } = await results("gpu-only");
+  const { inferred, trained, fineTuned, onCpu } = found;
   expect(modules.filter((path) => ofJavaScript.test(path))).toEqual([]);
+  expect(hasWebAssembly).toBe(false);
   // On software adapters tiles add up in another order than patches.
   expect(inferred).toEqual(near(whole.inferred));
   expect(trained[0]).toBeCloseTo(whole.trained[0], 2);
@@ -111,7 +118,8 @@ test("inference-only: infers everywhere with the same bits, and says what it can
   const { modules, ...found } = await results("inference-only");
   expect(modules.filter((path) => ofTraining.test(path))).toEqual([]);
   const { inferred, onCpu } = whole;
-  expect(found).toEqual({ inferred, onCpu, trained: noTraining, fineTuned: noGradients });
+  const failed = { trained: noTraining, fineTuned: noGradients };
+  expect(found).toEqual({ hasWebAssembly: true, inferred, onCpu, ...failed });
 });
 
 test("both conditions go together", async () => {
@@ -120,6 +128,7 @@ test("both conditions go together", async () => {
   expect(modules.filter(isLeftOut)).toEqual([]);
   const inferred = near(whole.inferred);
   expect(found).toEqual({
+    hasWebAssembly: false,
     inferred,
     onCpu: noJavaScript,
     trained: noTraining,

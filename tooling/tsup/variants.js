@@ -3,6 +3,14 @@
  * `exports` find it under the condition `@halfstep/gpu-only`.
  */
 export const variants = {
+  formats: {
+    "gpu-only": {
+      substitutes: {
+        "src/wasm/kernels.ts": "src/wasm/no-kernels.ts",
+        "src/wasm/parameters.ts": "src/wasm/no-kernels.ts",
+      },
+    },
+  },
   kernels: {
     "gpu-only": {
       leftOut: {
