@@ -3,8 +3,7 @@ import type { NarrowDType } from "@halfstep/formats/dtypes";
 import { isCpu } from "./cpu-adapter.js";
 import { factorsOf, type KernelDefinition } from "./definition.js";
 import { indexingWgsl } from "./indexing.js";
-import type { Observation, StoreObserver } from "./observers/store-observer.js";
-import { observerDeclarations, weaveObserver } from "./observers/weave-observer.js";
+import type { Observation, StoreObserver, WeaveObserver } from "./observers/store-observer.js";
 import { resultsStoredOnce, weaveAccumulation } from "./weave-accumulation.js";
 import { weaveEpilogue } from "./weave-epilogue.js";
 import { weaveTwin } from "./weave-twin.js";
@@ -67,7 +66,7 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
       const declarations =
         conversionFunctions(formats, context) +
         storageDeclarations(moved, context, decoding, woven ?? {}, finished !== undefined) +
-        (observed ? observerDeclarations(observed, moved, context) : "") +
+        (observed?.declarations(moved, context) ?? "") +
         scalarDeclarations(scalars, bindings.length) +
         (finished ? finishedFunction(finished) : "");
       const code =
@@ -91,12 +90,11 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
         }),
     ...(!observed &&
       !definition.storesItself && {
-        withObserver(observer: StoreObserver, results: readonly string[]) {
+        withObserver(observer: StoreObserver, results: readonly string[], weave: WeaveObserver) {
           const known = observing.get(observer) ?? new Map<string, Kernel>();
           observing.set(observer, known);
           const key = results.join(" ");
-          const kernel =
-            known.get(key) ?? defineWovenKernel(weaveObserver(definition, { observer, results }));
+          const kernel = known.get(key) ?? defineWovenKernel(weave(definition, observer, results));
           known.set(key, kernel);
           return kernel;
         },
@@ -149,9 +147,9 @@ export interface DefinedKernel
 export interface ObservableKernel extends DefinedKernel {
   /**
    * The kernel with one more binding, the last: the words of an observer, which is called for the stores to `results`, floating
-   * bindings of access "write".
+   * bindings of access "write". `weave` is `weaveObserver`: kernels that nothing observes do without.
    */
-  withObserver(observer: StoreObserver, results: readonly string[]): Kernel;
+  withObserver(observer: StoreObserver, results: readonly string[], weave: WeaveObserver): Kernel;
 }
 
 /** A kernel that can add results to existing ones. */

@@ -12,6 +12,7 @@ import { defineKernel } from "../kernel.js";
 import { matmul } from "../matmul.js";
 import { gradientFlag } from "./gradient-flag.js";
 import { canObserveStores, observingStores } from "./observing-stores.js";
+import { weaveObserver } from "./weave-observer.js";
 
 const operandsOf = ({ a, b, length }: Producer, rounding?: HalfDType) =>
   ({
@@ -153,11 +154,11 @@ describe("a kernel that checks", () => {
   if (!canObserveStores(example)) throw new TypeError("example cannot check");
 
   it("has a flag behind its bindings, and is made once", () => {
-    const checked = example.withObserver(gradientFlag, ["y", "z"]);
+    const checked = example.withObserver(gradientFlag, ["y", "z"], weaveObserver);
     expect(checked.name).toBe("example+check-finite");
     expect(checked.bindings.map(({ name }) => name)).toEqual(["x", "y", "z", "woven_foundInf"]);
-    expect(example.withObserver(gradientFlag, ["y", "z"])).toBe(checked);
-    expect(example.withObserver(gradientFlag, ["y"])).not.toBe(checked);
+    expect(example.withObserver(gradientFlag, ["y", "z"], weaveObserver)).toBe(checked);
+    expect(example.withObserver(gradientFlag, ["y"], weaveObserver)).not.toBe(checked);
     expect(canObserveStores(checked)).toBe(false);
   });
 
@@ -166,7 +167,7 @@ describe("a kernel that checks", () => {
     const bindings = dtypes.map((dtype) => ({ dtype }));
     const compile = () =>
       example
-        .withObserver(gradientFlag, ["y"])
+        .withObserver(gradientFlag, ["y"], weaveObserver)
         .program({ tier: "packed", subgroupSize: 0, bindings });
     expect(compile).toThrow("binding y is checked as float32, not float16");
   });
@@ -183,7 +184,7 @@ describe("a kernel that checks", () => {
     const bindings = [{ dtype: "float32" }, { dtype: "uint32" }] as const;
     const compile = () =>
       direct
-        .withObserver(gradientFlag, ["y"])
+        .withObserver(gradientFlag, ["y"], weaveObserver)
         .program({ tier: "packed", subgroupSize: 0, bindings });
     expect(compile).toThrow("the program stores y without store_y");
 

@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelBinding, Launch } from "@halfstep/device";
 import type { ObservableKernel } from "../kernel.js";
 import type { StoreObserver } from "./store-observer.js";
+import { weaveObserver } from "./weave-observer.js";
 
 /** Whether the stores of a kernel can be observed. */
 export const canObserveStores = (kernel: Kernel): kernel is ObservableKernel =>
@@ -30,7 +31,7 @@ export function observingStores<B>(
     observer.values(name, bindings[results[i] as number] as Binding<B>, slots[i] ?? 0),
   );
   return {
-    kernel: kernel.withObserver(observer, names),
+    kernel: kernel.withObserver(observer, names, weaveObserver),
     bindings: [...bindings, words],
     scalars: Object.assign({}, scalars, ...values),
   };

@@ -5,7 +5,9 @@ import type {
   KernelBinding,
   KernelScalar,
   KernelView,
+  ProgramContext,
 } from "@halfstep/device";
+import type { WovenDefinition } from "../woven-definition.js";
 
 /** The storage of an observed result. */
 export interface ObservedStore {
@@ -50,4 +52,16 @@ export interface StoreObserver {
 export interface Observation {
   readonly observer: StoreObserver;
   readonly results: readonly string[];
+  /** WGSL of the functions that `store_…` calls. */
+  declarations(bindings: readonly KernelBinding[], context: ProgramContext): string;
 }
+
+/**
+ * The definition of a kernel whose stores to these bindings of access "write" call an observer, with the observer's words as the
+ * last binding.
+ */
+export type WeaveObserver = (
+  definition: WovenDefinition,
+  observer: StoreObserver,
+  results: readonly string[],
+) => WovenDefinition;

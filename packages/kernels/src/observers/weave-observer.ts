@@ -1,17 +1,17 @@
 import type { KernelBinding, ProgramContext } from "@halfstep/device";
 import { factorsOf } from "../definition.js";
-import type { WovenDefinition } from "../woven-definition.js";
 import { wovenName } from "../woven-names.js";
-import type { Observation, ObservedStore } from "./store-observer.js";
+import type { Observation, ObservedStore, StoreObserver, WeaveObserver } from "./store-observer.js";
 
-/**
- * The definition of a kernel whose stores to these bindings of access "write" call an observer, with the observer's words as the
- * last binding. On the CPU the target calls the observer after storage has rounded.
- */
-export function weaveObserver(definition: WovenDefinition, observed: Observation): WovenDefinition {
+/** Weaves an observer into a kernel. On the CPU the target calls the observer after storage has rounded. */
+export const weaveObserver: WeaveObserver = (definition, observer, results) => {
   const { name, variant = "", bindings, scalars = [] } = definition;
   const { body, movesQuads, subgroups, directives, workgroups, reference } = definition;
-  const { observer, results } = observed;
+  const observed: Observation = {
+    observer,
+    results,
+    declarations: (...ofKernel) => observerDeclarations(observer, results, ...ofKernel),
+  };
   const ownContext = (context: ProgramContext): ProgramContext => ({
     ...context,
     bindings: context.bindings.slice(0, -1),
@@ -32,11 +32,11 @@ export function weaveObserver(definition: WovenDefinition, observed: Observation
       workgroups(values, lengths.slice(0, -1), ownContext(context)),
     reference: (views, values) => reference(views.slice(0, -1), values),
   };
-}
+};
 
-/** WGSL of the functions that `store_…` calls. */
-export function observerDeclarations(
-  { observer, results }: Observation,
+function observerDeclarations(
+  observer: StoreObserver,
+  results: readonly string[],
   bindings: readonly KernelBinding[],
   context: ProgramContext,
 ): string {
