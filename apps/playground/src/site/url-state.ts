@@ -69,18 +69,20 @@ export function readState<State extends object>(fields: Fields<State>, search: s
 const mostShown = 40;
 
 /**
- * The parts of an address that say nothing to a page: names that it does not have, values that make no sense, and all but the
- * first of a name that stands twice. Each is as it would be typed, and short.
+ * The parts of an address that a page would use if they made sense: values that do not, names in another case, and all but the first of a
+ * name that stands twice. Each is as it would be typed, and short. Other names are left alone: sites that share links add theirs.
  */
 export function strangePartsOf<State extends object>(
   fields: Fields<State>,
   search: string,
 ): readonly string[] {
   const seen = new Set<string>();
+  const known = new Set(Object.keys(fields).map((name) => name.toLowerCase()));
   const strange = [...new URLSearchParams(search)].filter(([name, text]) => {
     const field = Object.hasOwn(fields, name) ? fields[name as keyof State] : undefined;
     const isFirst = !seen.has(name);
     seen.add(name);
+    if (!known.has(name.toLowerCase())) return false;
     return field === undefined || !isFirst || field.read(text) === undefined;
   });
   return strange.map(([name, text]) => {
