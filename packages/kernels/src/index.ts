@@ -71,6 +71,7 @@ export {
 } from "./losses/ctc.js";
 export { labelCounts } from "./losses/label-counts.js";
 export { labelWeights, type NllAttributes, nllLoss, nllLossBackward } from "./losses/nll.js";
+export { type MatmulWithRowSumsOperands, matmulWithRowSums } from "./matmul/with-row-sums.js";
 export { type MatmulAttributes, type MatmulOperands, matmul } from "./matmul.js";
 export { normBackward } from "./norms/backward.js";
 export { norm } from "./norms/norm.js";

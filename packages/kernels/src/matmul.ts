@@ -1,4 +1,4 @@
-import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
 import { isFloat8 } from "@halfstep/formats/dtypes";
 import { BySizes } from "./by-sizes.js";
 import { defineWovenKernel } from "./kernel.js";
@@ -6,10 +6,9 @@ import { type BlockSize, blockSize } from "./matmul/block-size.js";
 import { byEngine } from "./matmul/by-engine.js";
 import { type MatmulLayout, matmulContraction, matmulFactors } from "./matmul/contraction.js";
 import { groupOf } from "./matmul/copies.js";
-import { rowSumsLength } from "./matmul/row-sums.js";
+import { type RowSumsSupport, rowSumsLength } from "./matmul/row-sums.js";
 import { type ProductPlan, planProduct } from "./matmul/shape.js";
-import { launchProduct } from "./matmul/split-k.js";
-import { reduce } from "./reductions/reduce.js";
+import { launchProduct, type ProductResults } from "./matmul/split-k.js";
 
 /** Operands of a matrix product. */
 export interface MatmulOperands<B> {
@@ -19,8 +18,6 @@ export interface MatmulOperands<B> {
   readonly b: Binding<B>;
   /** [batch, m, n] */
   readonly out: Binding<B>;
-  /** Σ over k of op(a), [m], from loads of the product. Only with `transA` and without a batch. */
-  readonly rowSums?: Binding<B>;
 }
 
 /** Sizes of a product [batch, m, k] · [batch, k, n], and which factors are transposed. */
@@ -36,29 +33,30 @@ export interface MatmulAttributes {
 
 /**
  * out = op(a) · op(b) for row-major contiguous matrices of any shape, accumulated in float32. Small results with a large k
- * are computed in parts that a second launch adds up from scratch memory. The `rowSums` need no launch of their own.
+ * are computed in parts that a second launch adds up from scratch memory.
  *
  * @throws RangeError where lengths and shape disagree.
  */
 export function matmul<B>(
   target: LaunchTarget<B>,
-  { a, b, out, rowSums }: MatmulOperands<B>,
+  operands: MatmulOperands<B>,
+  attributes: MatmulAttributes,
+): void {
+  launchMatmul(target, operands, attributes);
+}
+
+/** {@link matmul}, and the `sums` of the left factor's rows where they are given. */
+export function launchMatmul<B>(
+  target: LaunchTarget<B>,
+  { a, b, out }: MatmulOperands<B>,
   { m, n, k, batch = 1, transA = false, transB = false }: MatmulAttributes,
+  rows?: { readonly sums: Binding<B>; readonly support: RowSumsSupport },
 ): void {
   if (out.length !== batch * m * n) wrongLength("out", out.length, [batch * m * n], [batch, m, n]);
   if (a.length !== batch * m * k && a.length !== m * k)
     wrongLength("a", a.length, [batch * m * k, m * k], transA ? [batch, k, m] : [batch, m, k]);
   if (b.length !== batch * k * n && b.length !== k * n)
     wrongLength("b", b.length, [batch * k * n, k * n], transB ? [batch, n, k] : [batch, k, n]);
-  if (rowSums) {
-    if (rowSums.length !== m) wrongLength("rowSums", rowSums.length, [m], [m]);
-    if (!transA || batch !== 1)
-      throw new RangeError(
-        "matmul: rowSums are those of a transposed left factor without a batch: pass transA, or use reduce()",
-      );
-    if (n === 0 && m > 0)
-      reduce(target, { input: a, out: rowSums }, { op: "sum", outer: 1, size: k, inner: m });
-  }
   const product: Product = {
     m,
     n,
@@ -68,17 +66,25 @@ export function matmul<B>(
     transB,
     repeatsA: batch > 1 && a.length !== batch * m * k,
     repeatsB: batch > 1 && b.length !== batch * k * n,
-    hasRowSums: rowSums !== undefined,
+    rowSums: rows?.support,
     isFloat8: isFloat8(out.dtype),
     hardwareClass: target.hardwareClass,
   };
   const { plan, kernel, scalars } =
     decisions.known(m, n, k, product) ?? decisions.make(m, n, k, product);
-  launchProduct(target, plan, { out, rowSums }, product, (to) => ({
+  const launch = (to: ProductResults<B>): Launch<B> => ({
     kernel,
     bindings: to.rowSums ? [a, b, to.rowSums, to.out] : [a, b, to.out],
     scalars,
-  }));
+  });
+  launchProduct(
+    target,
+    plan,
+    { out, rowSums: rows?.sums },
+    product,
+    launch,
+    rows?.support.sumParts,
+  );
 }
 
 /** All that a product's launches depend on besides their memory. */
@@ -86,7 +92,7 @@ interface Product extends Required<MatmulAttributes> {
   /** Whether the batch has one left factor for all its entries. */
   readonly repeatsA: boolean;
   readonly repeatsB: boolean;
-  readonly hasRowSums: boolean;
+  readonly rowSums: RowSumsSupport | undefined;
   readonly isFloat8: boolean;
   readonly hardwareClass: string | undefined;
 }
@@ -106,13 +112,13 @@ const decisions = new BySizes<Product, Decision>(
     a.transB === b.transB &&
     a.repeatsA === b.repeatsA &&
     a.repeatsB === b.repeatsB &&
-    a.hasRowSums === b.hasRowSums &&
+    a.rowSums === b.rowSums &&
     a.isFloat8 === b.isFloat8 &&
     a.hardwareClass === b.hardwareClass,
 );
 
 function decide(product: Product): Decision {
-  const { m, n, k, batch, transA, transB, hasRowSums, hardwareClass } = product;
+  const { m, n, k, batch, transA, transB, rowSums, hardwareClass } = product;
   const shapePlan = planProduct(m, n, k, batch, { stride: transA ? 0 : k, hardwareClass });
   const plan = product.isFloat8 ? inQuads(shapePlan, n) : shapePlan;
   const size = blockSize(m, n, k, batch * plan.splits);
@@ -124,7 +130,7 @@ function decide(product: Product): Decision {
     isAlignedK: k % 4 === 0,
     groupA: size ? groupOf(transA ? m : k) : (1 as const),
     groupB: size ? groupOf(transB ? k : n) : (1 as const),
-    hasRowSums,
+    rowSums,
   };
   const scalars = {
     m,
@@ -149,7 +155,7 @@ const inQuads = (plan: ProductPlan, n: number): ProductPlan =>
     ? { ...plan, width: 4, isAligned: true, columns: n / 4 }
     : { ...plan, isAligned: false };
 
-function wrongLength(
+export function wrongLength(
   name: string,
   length: number,
   allowed: readonly number[],
@@ -173,10 +179,10 @@ function matmulKernel(
   layout: MatmulLayout,
   size: BlockSize | undefined,
 ): Kernel {
-  const { transA, transB, isAlignedM, isAlignedN, isAlignedK, hasRowSums } = layout;
+  const { transA, transB, isAlignedM, isAlignedN, isAlignedK, rowSums } = layout;
   const groups = `${layout.groupA}·${layout.groupB}`;
   const aligned = `${isAlignedM ? "m" : ""}${isAlignedN ? "n" : ""}${isAlignedK ? "k" : ""}`;
-  const variant = `${transA ? "t" : "n"}${transB ? "t" : "n"},${rows}x${width},${aligned}${size ? `,${size} ${groups}` : ""}${hasRowSums ? ",row sums" : ""}`;
+  const variant = `${transA ? "t" : "n"}${transB ? "t" : "n"},${rows}x${width},${aligned}${size ? `,${size} ${groups}` : ""}${rowSums ? ",row sums" : ""}`;
   let kernel = kernels.get(variant);
   if (!kernel) {
     const shape = { rows, width };
@@ -186,12 +192,12 @@ function matmulKernel(
       bindings: [
         { name: "a", access: "read" },
         { name: "b", access: "read", unit: transB ? 4 : width },
-        ...(hasRowSums ? [{ name: "row_sums", access: "write" } as const] : []),
+        ...(rowSums ? [{ name: "row_sums", access: "write" } as const] : []),
         { name: "out", access: "write", unit: width },
       ],
       scalars: scalarNames.map((name) => ({ name, type: "u32" })),
       weavesEpilogue: true,
-      ...(hasRowSums && { storedOnce: ["row_sums"] }),
+      ...(rowSums && { storedOnce: ["row_sums"] }),
       hasFactorRows: true,
       ...byEngine({
         shape,
@@ -210,7 +216,7 @@ function matmulKernel(
 function matmulReference(
   views: readonly KernelView[],
   scalars: Readonly<Record<string, number>>,
-  { transA, transB, hasRowSums }: MatmulLayout,
+  { transA, transB, rowSums: support }: MatmulLayout,
   width: number,
 ): void {
   const [a, b, rowSums] = views;
@@ -231,7 +237,7 @@ function matmulReference(
     const [aStep, aRow] = transA ? [aStride, 1] : [1, aStride];
     for (let i = 0; i < m; i++) {
       sums.fill(0);
-      if (hasRowSums && rowSums) {
+      if (support && rowSums) {
         let sum = 0;
         for (let p = first; p < last; p++) sum += a[p * aStride + i] as number;
         rowSums[slice * rowSumsLength(m) + i] = sum;

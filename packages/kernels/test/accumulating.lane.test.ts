@@ -8,6 +8,7 @@ import { accumulate, isAccumulation } from "../src/copies/assign.js";
 import { permute } from "../src/copies/permute.js";
 import { flagBits } from "../src/found-flag.js";
 import { defineKernel } from "../src/kernel.js";
+import { matmulWithRowSums } from "../src/matmul/with-row-sums.js";
 import { matmul } from "../src/matmul.js";
 import { normBackward } from "../src/norms/backward.js";
 import { gradientFlag } from "../src/observers/gradient-flag.js";
@@ -53,7 +54,7 @@ const product = (m: number, n: number, k: number): Case => ({
   reads: { a: testValues(k * m, 1), b: testValues(k * n, 2) },
   lengths: [m * n, m],
   run: (target, { a, b }, out, rowSums) =>
-    matmul(target, { a, b, out, rowSums }, { m, n, k, transA: true }),
+    matmulWithRowSums(target, { a, b, out, rowSums }, { m, n, k }),
 });
 
 function convolution(

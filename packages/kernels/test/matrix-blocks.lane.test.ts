@@ -3,6 +3,7 @@ import { requestDevice } from "@halfstep/device/node";
 import { describe, expect, test } from "vitest";
 import { hardwareWithBlocks } from "../bench/pretended-blocks.js";
 import type { MatrixBlock } from "../src/matmul/block-table.js";
+import { matmulWithRowSums } from "../src/matmul/with-row-sums.js";
 import { type MatmulAttributes, matmul } from "../src/matmul.js";
 import {
   mismatches,
@@ -62,6 +63,7 @@ async function check(block: MatrixBlock, shape: Case): Promise<void> {
   const a = testValues(batch * m * k, 1);
   // What is not a number in one product must not reach another: loads go past the ends of rows.
   if (batch > 1) a.fill(Number.NaN, m * k);
+  const product = rowSums ? matmulWithRowSums : matmul;
   const operands = {
     a: { values: a, dtype: storage },
     b: { values: testValues(batch * k * n, 2), dtype: storage },
@@ -72,7 +74,7 @@ async function check(block: MatrixBlock, shape: Case): Promise<void> {
   let splits: number | undefined;
   const found = await runOnGpu(device, operands, (target, { a, b, out, sums }) => {
     const pretending = withHardware(target, hardware);
-    matmul(
+    product(
       {
         hardwareClass: hardware.class,
         allocate: (bytes) => target.allocate(bytes),
@@ -84,7 +86,7 @@ async function check(block: MatrixBlock, shape: Case): Promise<void> {
           pretending.launch(launch);
         },
       },
-      { a, b, out, ...(rowSums && { rowSums: sums }) },
+      { a, b, out, rowSums: sums },
       shape,
     );
   });
@@ -94,7 +96,7 @@ async function check(block: MatrixBlock, shape: Case): Promise<void> {
     copies,
   );
   const expected = runOnCpu(operands, (target, { a, b, out, sums }) =>
-    matmul(target, { a, b, out, ...(rowSums && { rowSums: sums }) }, shape),
+    product(target, { a, b, out, rowSums: sums }, shape),
   );
   // Sums of these values are exact in float32, in any order.
   const exactly = { relative: unitRoundoff.float32, absolute: 0 };

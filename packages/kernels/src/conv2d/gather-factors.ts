@@ -33,7 +33,6 @@ export function gatherFactors(
   return {
     functions: "",
     range: () => rangeOfSlice(layout),
-    hasRowSums: false,
     left: gatheredFactor("k", channelGroup, (gathering) => gatheredPixels(layout, gathering)),
     right:
       layout.direction === "forward"

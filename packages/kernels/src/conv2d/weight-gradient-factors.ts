@@ -24,7 +24,6 @@ export const weightGradientFactors = (
   range: () => `  let channel_group = slice / s.splits;
 ${partOfPixels}  let k_end = min(pixels, end * 4u);
 `,
-  hasRowSums: false,
   left: gatheredFactor("across", channelGroup, rowsOfTaps),
   right: groupColumns("gradient", plan, columnGroup),
 });

@@ -1,5 +1,6 @@
 import type { Workgroups } from "@halfstep/device";
 import { linearWorkgroups } from "../kernel.js";
+import type { RowSumsSupport } from "./row-sums.js";
 
 /** Neighbouring blocks share their columns of the right factor in the cache, this many at a time. */
 const band = 8;
@@ -134,8 +135,8 @@ export interface BlockFactors {
   range(grain: number): string;
   readonly left: FactorQuads;
   readonly right: FactorQuads;
-  /** Whether the rows of the left factor, which then lies across k, are also added up. */
-  readonly hasRowSums: boolean;
+  /** To also add up the rows of the left factor, which then lies across k. */
+  readonly rowSums?: RowSumsSupport | undefined;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { BlockFactors, FactorQuads } from "./block.js";
+import type { RowSumsSupport } from "./row-sums.js";
 import type { Contraction, Tile, TileShape } from "./tile.js";
 
 /** The static choices of a matrix product. */
@@ -14,8 +15,8 @@ export interface MatmulLayout {
   /** Elements of which the rows of the operands in memory consist; used by blocks only. */
   readonly groupA: 1 | 4 | 8;
   readonly groupB: 1 | 4 | 8;
-  /** Whether the rows of a transposed left operand are also added up. */
-  readonly hasRowSums: boolean;
+  /** To also add up the rows of a transposed left operand. */
+  readonly rowSums: RowSumsSupport | undefined;
 }
 
 /** op(a) · op(b). Rows and columns past the end load arbitrary elements and are never stored. */
@@ -33,7 +34,7 @@ export function matmulContraction({ width }: TileShape, layout: MatmulLayout): C
       .join("");
   return {
     along: transA ? "rows" : "k",
-    hasRowSums: layout.hasRowSums,
+    rowSums: layout.rowSums,
     // Rows of the left factor that fit in a megabyte of cache; where both factors are stored by rows, more are faster.
     band: transA || transB ? "clamp(8192u / max(1u, s.k / s.splits), 1u, 32u)" : "32u",
     functions: leftQuad(layout) + rightQuad(width, layout),
@@ -64,7 +65,7 @@ const rightQuad = (width: 2 | 4, layout: MatmulLayout): string =>
 export const matmulFactors = (width: 2 | 4, layout: MatmulLayout): BlockFactors => ({
   functions: "",
   range: rangeOfSlice,
-  hasRowSums: layout.hasRowSums,
+  rowSums: layout.rowSums,
   left: {
     along: layout.transA ? "across" : "k",
     functions: leftQuad(layout),

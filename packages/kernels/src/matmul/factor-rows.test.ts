@@ -13,6 +13,7 @@ import {
 import { fill } from "../copies/fill.js";
 import { type MatmulAttributes, matmul } from "../matmul.js";
 import { factorRows, withFactorRows } from "./factor-rows.js";
+import { matmulWithRowSums } from "./with-row-sums.js";
 
 interface Case extends MatmulAttributes {
   readonly broadcast?: "a" | "b";
@@ -96,9 +97,13 @@ const launchesOf =
     const { hasRowSums } = check;
     const wide = moving(target, { a: wideA, b: wideB }, check);
     if (!hasRowSums) for (const sums of [rowSums, rowSumsOfWide]) target.launch(fill(sums, 0));
-    matmul(target, { a, b, out, ...(hasRowSums && { rowSums }) }, check);
-    const sums = hasRowSums && { rowSums: rowSumsOfWide };
-    matmul(wide, { a, b, out: outOfWide, ...sums }, check);
+    if (hasRowSums) {
+      matmulWithRowSums(target, { a, b, out, rowSums }, check);
+      matmulWithRowSums(wide, { a, b, out: outOfWide, rowSums: rowSumsOfWide }, check);
+    } else {
+      matmul(target, { a, b, out }, check);
+      matmul(wide, { a, b, out: outOfWide }, check);
+    }
   };
 
 /** A target where products read these factors instead of their own. */

@@ -2,7 +2,7 @@ import { type BlockFactors, blockMain } from "./block.js";
 import type { Copies } from "./copies.js";
 import { type MatrixEngine, matrixSubgroups } from "./engine.js";
 import { matrixMemory } from "./matrix-memory.js";
-import { blockRowSums, noRowSums, rowSumStore } from "./row-sums.js";
+import { noRowSums } from "./row-sums.js";
 import { type BlockForm, copiedHalves, halves, type Staging, singles, stage } from "./staging.js";
 
 /** Directives before everything else in a program of {@link matrixBlockProgram}. */
@@ -19,7 +19,7 @@ enable chromium_experimental_subgroup_matrix;
 export function matrixBlockProgram(
   { block, matrix, lanes }: MatrixEngine,
   width: 2 | 4,
-  { functions, range, left, right, hasRowSums }: BlockFactors,
+  { functions, range, left, right, rowSums: support }: BlockFactors,
   store: string,
   copies: Copies,
 ): string {
@@ -37,8 +37,8 @@ export function matrixBlockProgram(
   const [aLine, bLine] = [memory.aLine / array.bytes, memory.bLine / array.bytes];
   const bStart = memory.aBytes / array.bytes;
   const stageLength = memory.stageBytes / array.bytes;
-  const rowSums = hasRowSums
-    ? blockRowSums({ rows, invocations }, a.registers.map(form.decode), {
+  const rowSums = support
+    ? support.ofBlock({ rows, invocations }, a.registers.map(form.decode), {
         ...array,
         capacity: Math.floor(memory.bytes / 16),
       })
@@ -129,7 +129,7 @@ ${multiply}  }
 `;
   });
   const inResults = (columns / 4) * memory.resultRows * (rows / subgroupRows);
-  return `${functions}${a.functions}${b.functions}${hasRowSums ? rowSumStore : ""}${store}
+  return `${functions}${a.functions}${b.functions}${support?.store ?? ""}${store}
 alias Left = subgroup_matrix_left<${component}, ${k}, ${m}>;
 alias Right = subgroup_matrix_right<${component}, ${n}, ${k}>;
 alias Sum = subgroup_matrix_result<f32, ${n}, ${m}>;

@@ -1,3 +1,5 @@
+import type { Kernel } from "@halfstep/device";
+
 /**
  * Sums of the left factor's rows, computed from the loads of a product: for a transposed factor, whose quads are four rows each. They
  * are stored in a binding `row_sums`, [slices, m in whole quads], by the first tile or block of each row of them.
@@ -8,6 +10,17 @@ export const rowSumStore = `fn store_row_sum(slice: u32, quad: u32, sum: vec4f) 
   store_row_sums(slice * ((s.m + 3u) >> 2u) + quad, select(vec4f(), sum, inside));
 }
 `;
+
+/** What products need besides to add up the rows of their left factor. They get it from `matmulWithRowSums`: others do without. */
+export interface RowSumsSupport {
+  /** WGSL of `store_row_sum`. */
+  readonly store: string;
+  readonly ofLanes: typeof laneRowSums;
+  readonly ofInvocation: typeof ownRowSums;
+  readonly ofBlock: typeof blockRowSums;
+  /** Adds up the parts of a product, and of its row sums. */
+  readonly sumParts: Kernel;
+}
 
 /** Elements of row sums in one slice of several. */
 export const rowSumsLength = (m: number): number => Math.ceil(m / 4) * 4;

@@ -2,7 +2,7 @@ import { type BlockFactors, blockMain } from "./block.js";
 import type { SharedBlock } from "./block-table.js";
 import type { Copies } from "./copies.js";
 import { sharedInvocations, sharedQuads } from "./engine.js";
-import { blockRowSums, noRowSums, rowSumStore } from "./row-sums.js";
+import { noRowSums } from "./row-sums.js";
 import { type Staging, singles, stage } from "./staging.js";
 
 /**
@@ -16,7 +16,7 @@ import { type Staging, singles, stage } from "./staging.js";
 export function sharedBlockProgram(
   block: SharedBlock,
   width: 2 | 4,
-  { functions, range, left, right, hasRowSums }: BlockFactors,
+  { functions, range, left, right, rowSums }: BlockFactors,
   store: string,
   copies: Copies,
 ): string {
@@ -28,8 +28,8 @@ export function sharedBlockProgram(
   const a = partOf(staged(left, "a", rows, "row0"), "a", rows, depth);
   const b = partOf(staged(right, "b", columns, "column0"), "b", columns, depth);
   const groups = perInvocation / 4;
-  const sums = hasRowSums
-    ? blockRowSums(
+  const sums = rowSums
+    ? rowSums.ofBlock(
         { rows, invocations },
         a.registers.map((register) => [register]),
         {
@@ -54,7 +54,7 @@ export function sharedBlockProgram(
       return `      {\n${columnsAt.join("")}${add.join("")}      }\n`;
     })
     .join("");
-  return `${functions}${a.functions}${b.functions}${hasRowSums ? rowSumStore : ""}${store}
+  return `${functions}${a.functions}${b.functions}${rowSums?.store ?? ""}${store}
 var<workgroup> a_block: array<vec4f, ${sharedQuads(rows, depth)}>;
 var<workgroup> b_block: array<vec4f, ${sharedQuads(columns, depth)}>;
 ${blockMain(block, width, invocations)}${range(1)}  let x = local % ${acrossInvocations}u;

@@ -1,4 +1,4 @@
-import type { Binding, Launch, LaunchTarget } from "@halfstep/device";
+import type { Binding, Kernel, Launch, LaunchTarget } from "@halfstep/device";
 import type { KernelDefinition } from "../definition.js";
 import { defineKernel, walkMain, walkWorkgroups, zeroBehind } from "../kernel.js";
 import { scratch } from "../scratch.js";
@@ -22,6 +22,7 @@ export function launchProduct<B>(
   { out, rowSums }: ProductResults<B>,
   { batch, m, n }: { readonly batch: number; readonly m: number; readonly n: number },
   product: (results: ProductResults<B>) => Launch<B>,
+  sumPartsAndRows?: Kernel,
 ): void {
   if (out.length === 0) return;
   const { splits, isAligned, columns, width } = plan;
@@ -31,72 +32,51 @@ export function launchProduct<B>(
   }
   const stride = columns * width;
   const parts = scratch(target, batch * splits * m * stride);
-  const shape = { splits, m, n, stride };
-  if (splits === 1 || !rowSums) {
+  const scalars = { count: out.length, splits, m, n, stride };
+  if (splits === 1 || !rowSums || !sumPartsAndRows) {
     target.launch(product({ out: parts, rowSums }));
-    target.launch(sumParts({ parts, out }, shape));
+    const bindings = [parts, out];
+    target.launch({ kernel: sumPartsKernel, bindings, scalars });
   } else {
     const sumsOfParts = scratch(target, splits * rowSumsLength(m));
     target.launch(product({ out: parts, rowSums: sumsOfParts }));
-    target.launch(sumParts({ parts, out, sumsOfParts, rowSums }, shape));
+    const bindings = [parts, sumsOfParts, rowSums, out];
+    target.launch({ kernel: sumPartsAndRows, bindings, scalars });
   }
-}
-
-interface SumPartsOperands<B> {
-  readonly parts: Binding<B>;
-  readonly out: Binding<B>;
-  /** Sums of rows: of each part, and of all parts. */
-  readonly sumsOfParts?: Binding<B>;
-  readonly rowSums?: Binding<B>;
 }
 
 /**
  * out[b, i, j] = Σ over s of parts[b, s, i, j], with `stride` ≥ n elements between the rows of `parts`. `out` is
  * [batch, m, n] and contiguous.
+ *
+ * @param addSums WGSL of invocations behind the quads of `out`, which add up `sums_of_parts` to `row_sums`. Default: there are none.
  */
-function sumParts<B>(
-  { parts, out, sumsOfParts, rowSums }: SumPartsOperands<B>,
-  attributes: {
-    readonly splits: number;
-    readonly m: number;
-    readonly n: number;
-    readonly stride: number;
-  },
-): Launch<B> {
-  const scalars = { count: out.length, ...attributes };
-  return sumsOfParts && rowSums
-    ? {
-        kernel: sumPartsAndRowSumsKernel,
-        bindings: [parts, sumsOfParts, rowSums, out],
-        scalars,
-      }
-    : { kernel: sumPartsKernel, bindings: [parts, out], scalars };
-}
-
-const sumPartsDefinition = (hasRowSums: boolean): KernelDefinition => ({
-  name: "sumParts",
-  variant: hasRowSums ? "row sums" : "",
-  epilogue: "store",
-  ...(hasRowSums && { storedOnce: ["row_sums"] }),
-  bindings: [
-    { name: "parts", access: "read", dtypes: ["float32"] },
-    ...(hasRowSums
-      ? ([
-          { name: "sums_of_parts", access: "read", dtypes: ["float32"] },
-          { name: "row_sums", access: "write" },
-        ] as const)
-      : []),
-    { name: "out", access: "write" },
-  ],
-  scalars: [
-    { name: "count", type: "u32" },
-    { name: "splits", type: "u32" },
-    { name: "m", type: "u32" },
-    { name: "n", type: "u32" },
-    { name: "stride", type: "u32" },
-  ],
-  // Quads of the result are quads of the parts only where no row begins inside a quad.
-  body: (context) => `
+export const sumPartsDefinition = (addSums = ""): KernelDefinition => {
+  const hasRowSums = addSums !== "";
+  return {
+    name: "sumParts",
+    variant: hasRowSums ? "row sums" : "",
+    epilogue: "store",
+    ...(hasRowSums && { storedOnce: ["row_sums"] }),
+    bindings: [
+      { name: "parts", access: "read", dtypes: ["float32"] },
+      ...(hasRowSums
+        ? ([
+            { name: "sums_of_parts", access: "read", dtypes: ["float32"] },
+            { name: "row_sums", access: "write" },
+          ] as const)
+        : []),
+      { name: "out", access: "write" },
+    ],
+    scalars: [
+      { name: "count", type: "u32" },
+      { name: "splits", type: "u32" },
+      { name: "m", type: "u32" },
+      { name: "n", type: "u32" },
+      { name: "stride", type: "u32" },
+    ],
+    // Quads of the result are quads of the parts only where no row begins inside a quad.
+    body: (context) => `
 fn sum_at(i: u32) -> f32 {
   let row = i / s.n;
   let batch = row / s.m;
@@ -118,7 +98,7 @@ fn sum_quad_at(q: u32) -> vec4f {
   }
   return sum;
 }
-${walkMain(`(s.count + 3u) / 4u${hasRowSums ? " + ((s.m + 3u) >> 2u)" : ""}`, context)}${hasRowSums ? addSums : ""}  var sum: vec4f;
+${walkMain(`(s.count + 3u) / 4u${hasRowSums ? " + ((s.m + 3u) >> 2u)" : ""}`, context)}${addSums}  var sum: vec4f;
   if (s.stride == s.n && ((s.m * s.n) & 3u) == 0u) {
     sum = sum_quad_at(index);
   } else {
@@ -129,43 +109,33 @@ ${walkMain(`(s.count + 3u) / 4u${hasRowSums ? " + ((s.m + 3u) >> 2u)" : ""}`, co
   }
 }
 `,
-  workgroups: ({ count, m }, _, context) =>
-    walkWorkgroups(
-      Math.ceil((count as number) / 4) + (hasRowSums ? rowSumsLength(m as number) / 4 : 0),
-      context,
-    ),
-  reference(views, scalars) {
-    const { splits, m, n, stride } = scalars as Record<"splits" | "m" | "n" | "stride", number>;
-    const [parts, out] = [views[0], views.at(-1)];
-    if (!parts || !out) return;
-    const [, sumsOfParts, rowSums] = views;
-    if (hasRowSums && sumsOfParts && rowSums)
-      for (let i = 0; i < m; i++) {
+    workgroups: ({ count, m }, _, context) =>
+      walkWorkgroups(
+        Math.ceil((count as number) / 4) + (hasRowSums ? rowSumsLength(m as number) / 4 : 0),
+        context,
+      ),
+    reference(views, scalars) {
+      const { splits, m, n, stride } = scalars as Record<"splits" | "m" | "n" | "stride", number>;
+      const [parts, out] = [views[0], views.at(-1)];
+      if (!parts || !out) return;
+      const [, sumsOfParts, rowSums] = views;
+      if (hasRowSums && sumsOfParts && rowSums)
+        for (let i = 0; i < m; i++) {
+          let sum = 0;
+          for (let part = 0; part < splits; part++)
+            sum += sumsOfParts[part * rowSumsLength(m) + i] as number;
+          rowSums[i] = sum;
+        }
+      for (let i = 0; i < out.length; i++) {
+        const row = Math.floor(i / n);
+        const batch = Math.floor(row / m);
+        let at = (batch * splits * m + (row % m)) * stride + (i % n);
         let sum = 0;
-        for (let part = 0; part < splits; part++)
-          sum += sumsOfParts[part * rowSumsLength(m) + i] as number;
-        rowSums[i] = sum;
+        for (let part = 0; part < splits; part++, at += m * stride) sum += parts[at] as number;
+        out[i] = sum;
       }
-    for (let i = 0; i < out.length; i++) {
-      const row = Math.floor(i / n);
-      const batch = Math.floor(row / m);
-      let at = (batch * splits * m + (row % m)) * stride + (i % n);
-      let sum = 0;
-      for (let part = 0; part < splits; part++, at += m * stride) sum += parts[at] as number;
-      out[i] = sum;
-    }
-  },
-});
+    },
+  };
+};
 
-const addSums = `  if (index * 4u >= s.count) {
-    let quads = (s.m + 3u) >> 2u;
-    let quad = index - (s.count + 3u) / 4u;
-    var row_sum = vec4f();
-    for (var part = 0u; part < s.splits; part++) { row_sum += load_sums_of_parts(part * quads + quad); }
-    store_row_sums(quad, row_sum);
-    continue;
-  }
-`;
-
-const sumPartsKernel = defineKernel(sumPartsDefinition(false));
-const sumPartsAndRowSumsKernel = defineKernel(sumPartsDefinition(true));
+const sumPartsKernel = defineKernel(sumPartsDefinition());

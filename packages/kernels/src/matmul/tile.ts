@@ -2,7 +2,7 @@ import type { ProgramContext, Workgroups } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
 import { linearWorkgroups } from "../kernel.js";
 import type { Epilogue } from "../woven-definition.js";
-import { laneRowSums, noRowSums, ownRowSums, rowSumStore } from "./row-sums.js";
+import { noRowSums, type RowSumsSupport } from "./row-sums.js";
 import { storeTile } from "./store.js";
 
 /**
@@ -37,8 +37,8 @@ export interface Contraction {
    * / 4))` on at the step's k number `part / (rows / 4)`.
    */
   readonly along: "k" | "rows";
-  /** Whether to also store the sums of the left operand's rows, where it lies along "rows": see row-sums.ts. */
-  readonly hasRowSums?: boolean;
+  /** To also store the sums of the left operand's rows, where it lies along "rows": see row-sums.ts. */
+  readonly rowSums?: RowSumsSupport | undefined;
   /** Functions that `loops` calls. */
   readonly functions?: string;
   /** WGSL (u32): the number of tiles in a column that are computed before those to their right. Default: 1. */
@@ -63,7 +63,7 @@ export interface Tile {
  */
 export function tileProgram(
   { rows, width }: TileShape,
-  { along, hasRowSums = false, functions = "", band = "1u", loops }: Contraction,
+  { along, rowSums, functions = "", band = "1u", loops }: Contraction,
   context: ProgramContext,
   epilogue?: Epilogue,
 ): string {
@@ -85,13 +85,13 @@ export function tileProgram(
   const accumulate =
     along === "k" ? addRows(height, vector, partValue) : addQuadsOfRows(height, vector, partValue);
   const names = registers.map(({ name }) => name);
-  const sums = !hasRowSums
+  const sums = !rowSums
     ? noRowSums
     : lanes > 0
-      ? laneRowSums({ rows: height, lanes, registers: names }, inLane, "inside < high")
-      : ownRowSums(height, partValue);
+      ? rowSums.ofLanes({ rows: height, lanes, registers: names }, inLane, "inside < high")
+      : rowSums.ofInvocation(height, partValue);
   const store = storeTile(height, width, epilogue);
-  return `${functions}${hasRowSums ? rowSumStore : ""}${store.functions}
+  return `${functions}${rowSums?.store ?? ""}${store.functions}
 ${lanes > 0 ? subgroupMain(lanes, height, band) : directMain(height)}
 ${each((i) => `  var sum${i} = ${vector}();\n`)}
 ${sums.before}${loops({ rows: height, registers, accumulate: sums.each + accumulate })}

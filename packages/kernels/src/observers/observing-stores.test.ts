@@ -9,7 +9,7 @@ import { checkFinite } from "../amp/check-finite.js";
 import { copyRowsApart } from "../copies/copy-rows-apart.js";
 import { flagBits } from "../found-flag.js";
 import { defineKernel } from "../kernel.js";
-import { matmul } from "../matmul.js";
+import { matmulWithRowSums } from "../matmul/with-row-sums.js";
 import { gradientFlag } from "./gradient-flag.js";
 import { canObserveStores, observingStores } from "./observing-stores.js";
 import { weaveObserver } from "./weave-observer.js";
@@ -121,9 +121,9 @@ describe("a launch with two results", async () => {
         target.launch(observingStores({ ...launch, kernel }, places, flagging(foundInf)));
       },
     });
-    const shape = { m, n, k, transA: true };
-    matmul(search([rowSums, out], flags.ofBoth), { a, b, out, rowSums }, shape);
-    matmul(search([out], flags.ofProduct), { a, b, out, rowSums }, shape);
+    const shape = { m, n, k };
+    matmulWithRowSums(search([rowSums, out], flags.ofBoth), { a, b, out, rowSums }, shape);
+    matmulWithRowSums(search([out], flags.ofProduct), { a, b, out, rowSums }, shape);
   };
   const found = ({ ofBoth, ofProduct }: Readonly<Record<"ofBoth" | "ofProduct", KernelView>>) => [
     ofBoth[0],

@@ -1,5 +1,5 @@
 import { currentRegion } from "@halfstep/autocast";
-import { matmul as matmulLaunch } from "@halfstep/kernels";
+import { matmulWithRowSums } from "@halfstep/kernels";
 import * as kinds from "../arguments/kinds.js";
 import { isGradEnabled, noGrad } from "../autograd/grad-mode.js";
 import { type DifferentiableOp, dependOn } from "../autograd/grad-node.js";
@@ -79,7 +79,7 @@ const parameterGradients: Op<null> = defineOp<null>({
     const [out, rowSums] = outputs as [Operand, Operand];
     const [k, m] = a.shape as [number, number];
     const n = b.shape[1] as number;
-    matmulLaunch(target, { a, b, out, rowSums }, { m, n, k, transA: true });
+    matmulWithRowSums(target, { a, b, out, rowSums }, { m, n, k });
   },
   backward({ inputs, gradients: [ofWeight, ofBias], needs }) {
     const [g, x] = inputs as [Tensor, Tensor];

@@ -5,6 +5,7 @@ import {
   elementwise,
   identity,
   matmul,
+  matmulWithRowSums,
   type ShapedBinding,
 } from "@halfstep/kernels";
 import { describe, expect, test } from "vitest";
@@ -24,11 +25,13 @@ const sumOf = (dtype: DType = "float32"): Value => transposed(resident(m * n, dt
 function product(out: Value, { k = 4, rowSums }: { k?: number; rowSums?: Value } = {}) {
   const launches: Launch<Storage>[] = [];
   const a = resident(m * k);
-  matmul(
-    { allocate: (bytes) => new Storage({}, bytes), launch: (launch) => launches.push(launch) },
-    { a, b: resident(k * n), out, ...(rowSums && { rowSums }) },
-    { m, n, k, transA: true },
-  );
+  const target = {
+    allocate: (bytes: number) => new Storage({}, bytes),
+    launch: (launch: Launch<Storage>) => launches.push(launch),
+  };
+  const operands = { a, b: resident(k * n), out };
+  if (rowSums) matmulWithRowSums(target, { ...operands, rowSums }, { m, n, k });
+  else matmul(target, operands, { m, n, k, transA: true });
   return { a, launches };
 }
 

@@ -1,9 +1,10 @@
-import type { DType, Launch } from "@halfstep/device";
+import type { DType, Launch, LaunchTarget } from "@halfstep/device";
 import {
   add,
   elementwise,
   ge,
   matmul,
+  matmulWithRowSums,
   mul,
   relu,
   type ShapedBinding,
@@ -25,20 +26,14 @@ const result = (dtype: DType = "float32"): Value => shaped(transient(m * n, dtyp
 
 /** The launches of out = a · b; with an odd number of columns, or a large k, there are two. */
 function product(a: Value, b: Value, out: Value, columns = n, depth = k): Launch<Storage>[] {
-  return launchesOf({ a, b, out }, { m, n: columns, k: depth });
+  return launchesOf((target) => matmul(target, { a, b, out }, { m, n: columns, k: depth }));
 }
 
-function launchesOf(...[operands, attributes]: Tail<Parameters<typeof matmul<Storage>>>) {
+function launchesOf(record: (target: LaunchTarget<Storage>) => void): Launch<Storage>[] {
   const launches: Launch<Storage>[] = [];
-  matmul(
-    { allocate: (bytes) => new Storage({}, bytes), launch: (l) => launches.push(l) },
-    operands,
-    attributes,
-  );
+  record({ allocate: (bytes) => new Storage({}, bytes), launch: (l) => launches.push(l) });
   return launches;
 }
-
-type Tail<T extends readonly unknown[]> = T extends readonly [unknown, ...infer R] ? R : never;
 
 const stays = (before: PlanGraph): void => expect(fuseEpilogues(before)).toEqual(before);
 
@@ -88,7 +83,9 @@ describe("what alone reads a product becomes a part of it", () => {
     ] as const) {
       const [a, b] = [resident(m * depth), resident(n * depth)];
       const [y, z, rowSums, other] = [result(), result(), transient(m), transient(m)];
-      const launches = launchesOf({ a, b, out: y, rowSums }, { m, n, k: depth, transA: true });
+      const launches = launchesOf((target) =>
+        matmulWithRowSums(target, { a, b, out: y, rowSums }, { m, n, k: depth }),
+      );
       const reader = elementwise(scale, [y], z, [3]);
       const kept = [z.buffer, rowSums.buffer, other.buffer];
       expect(names(fuseEpilogues(graph([...launches, reader], { kept })))).toEqual(fused);
