@@ -34,6 +34,12 @@ test.each([
   );
 });
 
+test("calls whose answer is known are replaced by it", () => {
+  const answers = { isCpu: "false" };
+  const source = "const a = isCpu(context) ? 8 : 64;";
+  expect(leaveOut(source, "src/a.ts", { ...leftOut, answers })).toBe("const a = false ? 8 : 64;");
+});
+
 test.each([
   "const a = { reference, b };",
   'const a = { reference: "none" };',

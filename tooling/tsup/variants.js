@@ -7,7 +7,7 @@ export const variants = {
     "gpu-only": {
       substitutes: {
         "src/wasm/kernels.ts": "src/wasm/no-kernels.ts",
-        "src/wasm/parameters.ts": "src/wasm/no-kernels.ts",
+        "src/wasm/pieces.ts": "src/wasm/no-kernels.ts",
       },
     },
   },
@@ -19,6 +19,8 @@ export const variants = {
         within: "src",
         replacement: "absentReference",
         from: "src/absent-reference.ts",
+        // Programs of software adapters, which then run those of GPUs.
+        answers: { isCpu: "false" },
       },
       substitutes: { "src/conv2d/plan-patch.ts": "src/conv2d/no-patches.ts" },
     },

@@ -3,17 +3,10 @@
  * store numbers bundle no other rounding.
  */
 import type { CodeArray, FloatFormat } from "../format.js";
+import { encodePiece } from "../wasm/pieces.js";
 import { type Numbers, separate, sourceOf } from "./arguments.js";
 import { encodeNearestEven, encoderOf } from "./encoder.js";
-import {
-  encodePiece,
-  loadCodes,
-  loadNumbers,
-  part,
-  pieceLength,
-  storeNumbers,
-  workspaceFor,
-} from "./piece.js";
+import { loadCodes, loadNumbers, part, pieceLength, storeNumbers, workspaceFor } from "./piece.js";
 
 /** Writes the codes of `values` to `out`, which is as long and may overlap them. */
 export function storeCodesOf<C extends CodeArray>(

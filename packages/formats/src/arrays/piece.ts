@@ -1,7 +1,7 @@
 import type { CodeArray, FloatFormat, Rounding } from "../format.js";
 import { type Kernels, kernels } from "../wasm/kernels.js";
 import { pieceLength } from "../wasm/module.js";
-import { writeDecodeParameters, writeEncodeParameters } from "../wasm/parameters.js";
+import { decodePiece, encodePiece, roundedPiece } from "../wasm/pieces.js";
 import type { Source } from "./arguments.js";
 import { checkCodes, decodeWords } from "./decoder.js";
 import { type Encoder, encodeWords, roundWords } from "./encoder.js";
@@ -99,65 +99,16 @@ export function loadCodes(
   workspace: Workspace,
 ): void {
   const { kernels, words } = workspace;
-  const kernel = kernels && decodeKernel(kernels, format);
-  if (!kernels || !kernel) {
+  if (!kernels || !decodePiece(kernels, part(codes, from, count), format))
     decodeWords(codes, from, count, format, words);
-    checkCodes(codes, from, count, format);
-    return;
-  }
-  const region = format.bits > 8 ? kernels.codes16 : kernels.codes8;
-  region.set(part(codes, from, count));
-  writeDecodeParameters(kernels, format);
-  kernel(count);
   checkCodes(codes, from, count, format);
 }
 
 /** Replaces the piece of numbers by the format's numbers next to them. */
 export function roundPiece(count: number, encoder: Encoder, workspace: Workspace): void {
   const { kernels, words, random, codes } = workspace;
-  const { format } = encoder;
-  const kernel = kernels && decodeKernel(kernels, format);
-  if (kernels && kernel && encodePiece(kernels, count, encoder)) {
-    writeDecodeParameters(kernels, format);
-    kernel(count);
-    return;
-  }
+  if (kernels && roundedPiece(kernels, count, encoder)) return;
   roundWords(words, count, encoder, random, codes);
-}
-
-/** Encodes the piece of numbers. Returns the region that holds the codes, or undefined if there is no kernel for this encoder or these numbers. */
-export function encodePiece(
-  kernels: Kernels,
-  count: number,
-  encoder: Encoder,
-): CodeArray | undefined {
-  const { bits, nanPayload, nanEncoding, exponentBits } = encoder.format;
-  if (encoder.rounding !== "nearestEven" || bits > 16) return undefined;
-  if (nanPayload === "truncated") {
-    if (bits !== 16 || exponentBits !== 8 || encoder.saturate) return undefined;
-    kernels.encodeBfloat16(count);
-    return kernels.codes16;
-  }
-  writeEncodeParameters(kernels, encoder);
-  if (bits > 8) {
-    kernels.encode16(count);
-    return kernels.codes16;
-  }
-  const sawNaN = encoder.dropsZeroSign
-    ? kernels.encode8UnsignedZero(count)
-    : kernels.encode8(count);
-  return sawNaN && nanEncoding === "none" ? undefined : kernels.codes8;
-}
-
-function decodeKernel(
-  kernels: Kernels,
-  format: FloatFormat,
-): ((count: number) => void) | undefined {
-  const { bits, exponentBits, nanEncoding } = format;
-  if (bits === 16) return exponentBits === 8 ? kernels.decodeBfloat16 : kernels.decode16;
-  const hasKernel =
-    bits === 8 && (nanEncoding === "ieee" || (nanEncoding === "allOnes" && format.isSigned));
-  return hasKernel ? kernels.decode8 : undefined;
 }
 
 /** Writes the piece of numbers to `out` from `at` on, all bits of NaNs included. */
