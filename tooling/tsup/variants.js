@@ -3,6 +3,11 @@
  * `exports` find it under the condition `@halfstep/gpu-only`.
  */
 export const variants = {
+  device: {
+    "gpu-only": {
+      substitutes: { "src/driver-compiler.ts": "src/no-driver-compiler.ts" },
+    },
+  },
   formats: {
     "gpu-only": {
       substitutes: {
