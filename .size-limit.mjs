@@ -43,7 +43,11 @@ const uses = [
     import: "{ GradScaler }",
     limit: "10.5 kB",
   },
-  { name: "training an MLP", path: "packages/trainer/test/size/mlp-training.ts", limit: "134.5 kB" },
+  {
+    name: "training an MLP",
+    path: "packages/trainer/test/size/mlp-training.ts",
+    limit: "134.5 kB",
+  },
   {
     name: "training an MLP, gpu-only",
     path: "packages/trainer/test/size/mlp-training.ts",

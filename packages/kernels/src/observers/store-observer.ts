@@ -7,7 +7,6 @@ import type {
   KernelView,
   ProgramContext,
 } from "@halfstep/device";
-import type { WovenDefinition } from "../woven-definition.js";
 
 /** The storage of an observed result. */
 export interface ObservedStore {
@@ -55,13 +54,3 @@ export interface Observation {
   /** WGSL of the functions that `store_…` calls. */
   declarations(bindings: readonly KernelBinding[], context: ProgramContext): string;
 }
-
-/**
- * The definition of a kernel whose stores to these bindings of access "write" call an observer, with the observer's words as the
- * last binding.
- */
-export type WeaveObserver = (
-  definition: WovenDefinition,
-  observer: StoreObserver,
-  results: readonly string[],
-) => WovenDefinition;

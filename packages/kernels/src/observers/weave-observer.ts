@@ -1,9 +1,19 @@
 import type { KernelBinding, ProgramContext } from "@halfstep/device";
 import { factorsOf } from "../definition.js";
+import type { WovenDefinition } from "../woven-definition.js";
 import { wovenName } from "../woven-names.js";
-import type { Observation, ObservedStore, StoreObserver, WeaveObserver } from "./store-observer.js";
+import type { Observation, ObservedStore, StoreObserver } from "./store-observer.js";
 
-/** Weaves an observer into a kernel. On the CPU the target calls the observer after storage has rounded. */
+/**
+ * The definition of a kernel whose stores to these bindings of access "write" call an observer, with the observer's words as the
+ * last binding. On the CPU the target calls the observer after storage has rounded.
+ */
+export type WeaveObserver = (
+  definition: WovenDefinition,
+  observer: StoreObserver,
+  results: readonly string[],
+) => WovenDefinition;
+
 export const weaveObserver: WeaveObserver = (definition, observer, results) => {
   const { name, variant = "", bindings, scalars = [] } = definition;
   const { body, movesQuads, subgroups, directives, workgroups, reference } = definition;
