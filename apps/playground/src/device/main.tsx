@@ -1,7 +1,8 @@
 import { render, type VNode } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { DataTable } from "../charts/data-table.js";
 import { numberText } from "../formats/number-text.js";
+import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
 import { strangePartsOf } from "../site/url-state.js";
 import { setupOf } from "../train/setups.js";
@@ -45,8 +46,8 @@ function DevicePage(): VNode {
         <p role="status">{statusOf(report, isDone, failure)}</p>
         {failure !== undefined && (
           <p class="notice" role="alert">
-            <b>No measurement.</b> {failure} The page of formats needs no GPU, and small models
-            train on the CPU.
+            <b>No measurement.</b> {sentence(failure)} The page of formats needs no GPU, and small
+            models train on the CPU.
           </p>
         )}
       </section>
@@ -178,23 +179,34 @@ function judgementOf(measurement: Measurement, known: string | undefined): strin
 }
 
 function Copy({ report }: { report: DeviceReport }): VNode {
-  const [isCopied, setIsCopied] = useState(false);
+  const [outcome, setOutcome] = useState("");
+  const shown = useRef<HTMLPreElement>(null);
   const text = JSON.stringify(report, null, 2);
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setOutcome("copied");
+    } catch {
+      // Frames and some settings forbid it.
+      if (shown.current) getSelection()?.selectAllChildren(shown.current);
+      setOutcome(
+        "The browser does not let this page copy. The report is selected: copy it by keyboard.",
+      );
+    }
+  };
   return (
     <section class="toy" aria-labelledby="report">
       <h2 id="report">The report</h2>
       <p>
-        <button
-          type="button"
-          class="main"
-          onClick={() => navigator.clipboard.writeText(text).then(() => setIsCopied(true))}
-        >
+        <button type="button" class="main" onClick={copy}>
           Copy
         </button>{" "}
-        <span role="status">{isCopied ? "copied" : ""}</span>
+        <span role="status">{outcome}</span>
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard */}
-      <pre tabIndex={0}>{text}</pre>
+      <pre tabIndex={0} ref={shown}>
+        {text}
+      </pre>
     </section>
   );
 }

@@ -1,4 +1,5 @@
-import { type Device, requestDevice } from "@halfstep/device";
+import { type Device, NoAdapterError, requestDevice } from "@halfstep/device";
+import { noGpuText } from "../site/no-gpu.js";
 import { nameOf } from "../train/session.js";
 import { type DeviceReport, type Measurement, measure, measuredSetups } from "./measure.js";
 
@@ -21,7 +22,12 @@ try {
   tell({ type: "done" });
   device.destroy();
 } catch (error) {
-  tell({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+  tell({ type: "failed", message: messageOf(error) });
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof NoAdapterError) return noGpuText(error);
+  return error instanceof Error ? error.message : String(error);
 }
 
 function reportOf(device: Device, measurements: readonly Measurement[]): DeviceReport {

@@ -1,5 +1,6 @@
 import { render, type VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
 import { useUrlState } from "../site/url-state.js";
 import { Exams } from "./exams.js";
@@ -69,7 +70,7 @@ function FilePage(): VNode {
         </p>
         {report?.failure && (
           <p class="notice" role="alert">
-            <b>This file cannot be read.</b> {report.failure}
+            <b>This file cannot be read.</b> {sentence(report.failure)}
           </p>
         )}
       </section>

@@ -1,5 +1,6 @@
 import { render, type VNode } from "preact";
 import { bytesText } from "../formats/number-text.js";
+import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
 import { useUrlState } from "../site/url-state.js";
 import { type TaskName, taskLabels, taskNames } from "../train/config.js";
@@ -34,7 +35,7 @@ function InsidePage(): VNode {
         <Choices state={state} onState={change} />
         {failure !== undefined && (
           <p class="notice" role="alert">
-            <b>The step could not be planned.</b> {failure}
+            <b>The step could not be planned.</b> {sentence(failure)}
           </p>
         )}
       </section>

@@ -1,11 +1,13 @@
 import { cpuRuntime } from "@halfstep/tensor";
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { readState, writeState } from "../site/url-state.js";
 import { configFields, trainFields } from "./config.js";
 import { cellsOf } from "./histograms.js";
 import { Lane, originText } from "./lane.js";
 import { type SetupId, setupOf } from "./setups.js";
 import { moonsTask } from "./tasks/moons.js";
+
+afterEach(() => vi.unstubAllGlobals());
 
 const initial = readState(configFields, "");
 
@@ -52,4 +54,13 @@ test("the address holds the lane of which something is taken along", () => {
   const state = { ...readState(trainFields, ""), lane: "bfloat16" } as const;
   expect(writeState(trainFields, state)).toBe("?lane=bfloat16");
   expect(readState(trainFields, "?lane=bfloat16")).toEqual(state);
+});
+
+test("a page without https trains without hashes", async () => {
+  const lane = new Lane(cpuRuntime(), setupOf("float32"), initial, moonsTask);
+  await lane.step();
+  expect(await lane.hash()).toMatch(/^[0-9a-f]{32}$/);
+  vi.stubGlobal("crypto", {});
+  expect(await lane.hash()).toBeUndefined();
+  lane.dispose();
 });

@@ -162,8 +162,9 @@ export class Lane {
     return bytes;
   }
 
-  /** The first half of the SHA-256 of all parameters. */
-  async hash(): Promise<string> {
+  /** The first half of the SHA-256 of all parameters; undefined on pages without https, where browsers have no SHA-256. */
+  async hash(): Promise<string | undefined> {
+    if (globalThis.crypto.subtle === undefined) return undefined;
     return (await parameterSha256(this.task.model.namedParameters())).slice(0, 32);
   }
 

@@ -3,6 +3,7 @@ import { DataTable } from "../charts/data-table.js";
 import { LineChart, type Series } from "../charts/line-chart.js";
 import { decimalScale, powerScale } from "../charts/scale.js";
 import { numberText, powerText } from "../formats/number-text.js";
+import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
 import { useUrlState } from "../site/url-state.js";
 import { mostSteps, presets, type TrainConfig, trainFields } from "./config.js";
@@ -124,8 +125,8 @@ function Notice({ training }: { training: Training }): VNode | null {
   if (failure !== undefined) {
     return (
       <p class="notice" role="alert">
-        <b>Training stopped.</b> {failure} Reset begins again from the same seed; if the GPU was
-        lost, load the page again.
+        <b>Training stopped.</b> {sentence(failure)} Reset begins again from the same seed; if the
+        GPU was lost, load the page again.
       </p>
     );
   }

@@ -15,14 +15,18 @@ const patience = 1500;
 
 /** The newest state of the page's run, from which it goes on after a reload or a loss of the GPU. */
 export class SavedRun {
-  readonly #archive: CheckpointArchive;
+  readonly #archive: CheckpointArchive | undefined;
 
-  private constructor(archive: CheckpointArchive) {
+  private constructor(archive: CheckpointArchive | undefined) {
     this.#archive = archive;
   }
 
-  /** In the files of the origin, or in memory where there are none or another page has them: then only until a reload. */
+  /**
+   * In the files of the origin, or in memory where there are none or another page has them: then only until a reload. Nowhere on
+   * pages without https: they have no files, no checksums, and no GPU that could be lost.
+   */
   static async open(): Promise<SavedRun> {
+    if (globalThis.crypto.subtle === undefined) return new SavedRun(undefined);
     const hasFiles = "storage" in navigator && (await isAlone());
     return new SavedRun(
       hasFiles ? opfsCheckpoints(name, { keep: 1 }) : memoryCheckpoints({ keep: 1 }),
@@ -31,18 +35,19 @@ export class SavedRun {
 
   /** The state of a run, if that is what was saved last. */
   async find(run: string): Promise<SavedState | undefined> {
-    const { checkpoint } = await this.#archive.newest().catch(() => ({ checkpoint: undefined }));
+    const newest = await this.#archive?.newest().catch(() => undefined);
+    const checkpoint = newest?.checkpoint;
     if (checkpoint?.parts.run !== run) return undefined;
     return { step: checkpoint.step, lanes: checkpoint.parts.lanes as SavedState["lanes"] };
   }
 
   async save(run: string, { step, lanes }: SavedState): Promise<void> {
-    await this.#archive.save({ step, microStep: 0, best: false, parts: { run, lanes } });
+    await this.#archive?.save({ step, microStep: 0, best: false, parts: { run, lanes } });
   }
 
   /** Forgets the run, before another one. */
-  clear(): Promise<void> {
-    return this.#archive.clear();
+  async clear(): Promise<void> {
+    await this.#archive?.clear();
   }
 }
 

@@ -1,6 +1,7 @@
 import { type Device, DeviceLostError, NoAdapterError, requestDevice } from "@halfstep/device";
 import { writeSafetensors } from "@halfstep/safetensors";
 import { cpuRuntime, gpuRuntime, type Runtime } from "@halfstep/tensor";
+import { noGpuText } from "../site/no-gpu.js";
 import { mostSteps, type TrainConfig } from "./config.js";
 import { fetchDigits } from "./fetch-digits.js";
 import { Lane, type SavedLane } from "./lane.js";
@@ -40,7 +41,7 @@ export async function findCompute({ compute }: TrainConfig, patience: number): P
       return { device: await requestDevice() };
     } catch (error) {
       if (!(error instanceof NoAdapterError)) throw error;
-      if (performance.now() >= until) return { reason: error.message };
+      if (performance.now() >= until) return { reason: noGpuText(error) };
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
 }
@@ -283,13 +284,14 @@ async function reportOf(lane: Lane, depth: Depth): Promise<LaneProgress> {
   const points = await lane.points();
   const { view } = lane.task;
   const { origin, failure } = lane;
+  const hash = depth === "rest" ? await lane.hash() : undefined;
   return {
     id: lane.setup.id,
     points,
     ...(isLook && { statistics: await lane.statistics() }),
     ...(isLook && view.kind === "images" && { accuracy: await view.accuracy() }),
     ...(view.kind === "text" && depth !== "rest" && { text: await view.write(charactersAtOnce) }),
-    ...(depth === "rest" && { hash: await lane.hash() }),
+    ...(hash !== undefined && { hash }),
     ...(origin !== undefined && { origin }),
     ...(failure !== undefined && { failure }),
   };

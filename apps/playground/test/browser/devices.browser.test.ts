@@ -42,6 +42,12 @@ test("a device is measured, and leaves the bits that are expected of it", () =>
     expect(report.measurements[0].compiled.length).toBeGreaterThan(8);
     expect(await page.locator("text=as expected of this adapter").count()).toBe(3);
     expect(await obstaclesOf(page)).toEqual([]);
+    await page.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new Error("forbidden"));
+    });
+    await pressed(page, "Copy");
+    await page.waitForSelector("text=The report is selected");
+    expect(JSON.parse(await page.evaluate("getSelection().toString()"))).toEqual(report);
   }));
 
 test("two moons are learned on the device in three precisions, and weights can be taken along", () =>
