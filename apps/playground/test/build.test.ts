@@ -52,3 +52,8 @@ test("scripts and styles load nothing from elsewhere and evaluate nothing", () =
     expect(loads.test(text), file).toBe(false);
   }
 });
+
+test("a page whose scripts do not run says why", () => {
+  expect(pages()).toHaveLength(5);
+  for (const page of pages()) expect(textOf(page), page).toContain("This page has not started.");
+});

@@ -5,6 +5,7 @@ import { numberText } from "../formats/number-text.js";
 import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
 import { strangePartsOf } from "../site/url-state.js";
+import { workerErrorText } from "../site/worker-error.js";
 import { setupOf } from "../train/setups.js";
 import { adapterKey, knownHashes } from "./known-hashes.js";
 import {
@@ -30,8 +31,8 @@ function DevicePage(): VNode {
     worker.addEventListener("message", ({ data }: MessageEvent<DeviceNews>) => {
       setState((old) => afterNews(old, data));
     });
-    worker.addEventListener("error", ({ message }) => {
-      setState((old) => ({ ...old, failure: message }));
+    worker.addEventListener("error", (event) => {
+      setState((old) => ({ ...old, failure: workerErrorText(event) }));
     });
     return () => worker.terminate();
   }, []);

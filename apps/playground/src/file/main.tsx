@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
 import { useUrlState } from "../site/url-state.js";
+import { workerErrorText } from "../site/worker-error.js";
 import { Exams } from "./exams.js";
 import { fileFields } from "./page-state.js";
 import type { FileToExamine, Finding } from "./protocol.js";
@@ -23,8 +24,8 @@ function FilePage(): VNode {
     started.addEventListener("message", ({ data }: MessageEvent<Finding>) => {
       setReport((old) => afterFinding(old ?? begun, data));
     });
-    started.addEventListener("error", ({ message }) => {
-      setReport((old) => failed(old ?? begun, message));
+    started.addEventListener("error", (event) => {
+      setReport((old) => failed(old ?? begun, workerErrorText(event)));
     });
     started.postMessage({ file } satisfies FileToExamine);
   };

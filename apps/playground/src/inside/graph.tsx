@@ -79,7 +79,7 @@ export function Graph({ launches, selected, onSelect }: GraphProps): VNode {
               <span class="name">{launchName(launch)}</span>{" "}
               <span class="format">{shortName(launch.format)}</span>{" "}
               <span class="unseen">
-                {launch.part} {launch.module} {i}
+                {launch.part} {launch.module} {i + 1}
               </span>
             </button>
           );

@@ -48,7 +48,8 @@ export function LaunchPanel({
         {launchName(launch)}
       </h2>
       <p class="kernel">
-        launch {index} of {launches.length}, kernel <code>{kernel}</code> {variant}
+        launch {index + 1} of {launches.length}, kernel <code>{kernel}</code>
+        {variant !== "" && `, variant ${variant}`}
       </p>
       {!positions.includes(at) && (
         <p class="folded">
@@ -159,7 +160,7 @@ function Operand({ operand, launches, onSelect }: OperandProps): VNode {
       <td>
         {source && (
           <button type="button" class="link" onClick={() => onSelect(writer as number)}>
-            {launchName(source)} {writer}
+            {launchName(source)} {(writer as number) + 1}
           </button>
         )}
       </td>

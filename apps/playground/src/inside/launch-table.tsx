@@ -19,7 +19,7 @@ export function LaunchTable({ launches }: { launches: readonly LaunchView[] }): 
       <tbody>
         {launches.map((launch, i) => (
           <tr key={i}>
-            <td>{i}</td>
+            <td>{i + 1}</td>
             <th scope="row">{launchName(launch)}</th>
             <td>{launch.part}</td>
             <td>{launch.module}</td>

@@ -75,7 +75,12 @@ function InsidePage(): VNode {
             </div>
             <LaunchTable launches={launches} />
           </section>
-          <Memory step={shown.step} most={shown.stages[0]?.bytes ?? 0} selected={selected} />
+          <Memory
+            step={shown.step}
+            most={shown.stages[0]?.bytes ?? 0}
+            peak={shown.stages.find(({ id }) => id === shown.key.stage)?.bytes ?? 0}
+            selected={selected}
+          />
         </>
       )}
     </Shell>

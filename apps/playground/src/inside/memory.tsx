@@ -8,6 +8,8 @@ interface MemoryProps {
   readonly step: StepView;
   /** Bytes of the step as recorded, which the axis reaches. */
   readonly most: number;
+  /** Bytes of the step, with those of its results. */
+  readonly peak: number;
   /** The launch at which a line is drawn; −1 for none. */
   readonly selected: number;
 }
@@ -24,8 +26,14 @@ const height = 260;
 /** Pixels below the pieces from which there is room to say what was recorded. */
 const labelHeight = 24;
 
+/** The launches from which to which a value is there. */
+export function lifeText(first: number, last: number, launches: number): string {
+  const from = first < 0 ? "start" : String(first + 1);
+  return `${from}–${last >= launches ? "end" : last + 1}`;
+}
+
 /** Which values lie where in memory, and when: time goes to the right, bytes go down. */
-export function Memory({ step, most, selected }: MemoryProps): VNode {
+export function Memory({ step, most, peak, selected }: MemoryProps): VNode {
   const [ref, width] = useWidth<HTMLDivElement>(640);
   const { slots, values, launches } = step;
   const total = slots.reduce((a, b) => a + b, 0);
@@ -97,7 +105,8 @@ export function Memory({ step, most, selected }: MemoryProps): VNode {
         </svg>
       </div>
       <p class="summary" aria-live="polite">
-        {values.length} values in {slots.length} pieces of memory, {bytesText(total)}.
+        {values.length} values in {slots.length} pieces of memory. With its results the step takes{" "}
+        {bytesText(peak)}.
       </p>
       <DataTable summary="The memory as a table" label="Pieces of memory">
         <thead>
@@ -117,7 +126,9 @@ export function Memory({ step, most, selected }: MemoryProps): VNode {
               <td>
                 {values
                   .filter((value) => value.slot === slot)
-                  .map(({ role, first, last }) => `${role} ${first}–${last}`)
+                  .map(
+                    ({ role, first, last }) => `${role} ${lifeText(first, last, launches.length)}`,
+                  )
                   .join(", ")}
               </td>
             </tr>

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { setupOf } from "../train/setups.js";
 import { type Box, layoutOf, neighbourOf } from "./layout.js";
+import { lifeText } from "./memory.js";
 import { planStage } from "./plan-stages.js";
 import { passesUntil, type StageId, stages } from "./stages.js";
 import { type StepView, viewOf } from "./step-view.js";
@@ -91,4 +92,9 @@ test("stories open the launches of which they tell", () => {
     "A cast costs a launch": "identity",
     "Where did it go?": "identity",
   });
+});
+
+test("launches are counted from 1, and lives that reach beyond the step say so", () => {
+  expect(lifeText(0, 2, 15)).toBe("1–3");
+  expect(lifeText(-1, 15, 15)).toBe("start–end");
 });

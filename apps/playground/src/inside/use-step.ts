@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { workerErrorText } from "../site/worker-error.js";
 import type { InsideState } from "./page-state.js";
 import type { InsideAnswer, InsideQuestion, ProgramKey, ProgramView, StepKey } from "./protocol.js";
 
@@ -32,8 +33,8 @@ export function useStep({ task, setup, stage, at, tier }: InsideState): Inside {
         data.type === "failed" ? { ...old, failure: data.message } : { ...old, [data.type]: data },
       );
     });
-    started.addEventListener("error", ({ message }) => {
-      setAnswers((old) => ({ ...old, failure: message }));
+    started.addEventListener("error", (event) => {
+      setAnswers((old) => ({ ...old, failure: workerErrorText(event) }));
     });
     worker.current = started;
     return () => started.terminate();

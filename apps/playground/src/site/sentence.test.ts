@@ -1,6 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { noGpuText } from "./no-gpu.js";
 import { sentence } from "./sentence.js";
+import { workerErrorText } from "./worker-error.js";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -17,4 +18,9 @@ test("a page without a GPU says what its visitor can do", () => {
   expect(noGpuText(error)).toContain("open this page in a recent Chrome");
   vi.stubGlobal("isSecureContext", false);
   expect(noGpuText(error)).toContain("by https, or on localhost");
+});
+
+test("a worker whose script is missing says something, too", () => {
+  expect(workerErrorText({ message: "it is broken" })).toBe("It is broken.");
+  expect(workerErrorText({})).toContain("check the connection, and load the page again.");
 });

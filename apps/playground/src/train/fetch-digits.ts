@@ -4,7 +4,9 @@ import type { Digits } from "./tasks/digits.js";
 
 /** Loads the digits that lie beside the pages. */
 export async function fetchDigits(base: string): Promise<Digits> {
-  const response = await fetch(new URL(digitsFile, base));
+  const response = await fetch(new URL(digitsFile, base)).catch(() => {
+    throw new Error(`${digitsFile} could not be loaded: check the connection`);
+  });
   if (!response.ok || response.body === null) {
     throw new Error(`${digitsFile} could not be loaded: ${response.status} ${response.statusText}`);
   }

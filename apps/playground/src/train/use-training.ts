@@ -1,5 +1,6 @@
 import type { RefObject } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { workerErrorText } from "../site/worker-error.js";
 import type { TrainConfig } from "./config.js";
 import type { LaneStatistics, StepPoint } from "./lane.js";
 import type { Colour, FromWorker, LaneProgress, SurfaceColours, ToWorker } from "./protocol.js";
@@ -122,7 +123,8 @@ export function useTraining(config: TrainConfig): TrainingControls {
       if (data.type === "saved") offerFile(data.name, new Blob([data.bytes]));
       setTraining((old) => afterMessage(old, data));
     });
-    started.addEventListener("error", ({ message }) => {
+    started.addEventListener("error", (event) => {
+      const message = workerErrorText(event);
       setTraining((old) => afterMessage(old, { type: "failed", message }));
     });
     worker.current = started;
