@@ -54,8 +54,7 @@ function errorText(error: number): string {
   const percent = Math.abs(100 * error);
   const sign = error < 0 ? "−" : "+";
   if (percent >= 0.001) return `${sign}${Number(percent.toPrecision(2))} %`;
-  const [digits = "", exponent = "0"] = percent.toExponential(1).split("e");
-  return `${sign}${digits}e${Number(exponent)} %`;
+  return `${sign}${numberText(percent, 2)} %`;
 }
 
 /** The three fields of a code, read. */
@@ -108,7 +107,7 @@ export function fieldsOf(layout: Layout, bits: string): Fields {
           : kind === "nan"
             ? "not a number"
             : isSubnormal
-              ? `zero stands for ${power}, without the 1`
+              ? `zero stands for ${power}, without the 1`.replace("-", "−")
               : `${field} − ${bias} = ${power}`.replaceAll("-", "−"),
       mantissa: mantissaBits === 0 ? "none" : `${part}`,
     },

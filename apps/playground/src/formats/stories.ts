@@ -44,7 +44,7 @@ export const stories: readonly Story[] = [
     label: "a sum of squares: 3 × 10³⁸",
     format: "float32",
     value: 3e38,
-    text: "Nearly the end of float32. Of the narrow formats only bfloat16 and the powers of two of e8m0 come this far.",
+    text: "Nearly the end of float32. Of the narrower formats only tfloat32 and bfloat16 come this far. The powers of two of e8m0 end at half of it.",
   },
   {
     label: "5 in four bits",

@@ -40,7 +40,7 @@ function InsidePage(): VNode {
         )}
       </section>
       {shown === undefined ? (
-        <p role="status">Planning…</p>
+        <p role="status">{failure === undefined ? "Planning…" : ""}</p>
       ) : (
         <>
           <section class="toy" aria-labelledby="plan">

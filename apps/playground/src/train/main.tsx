@@ -185,6 +185,7 @@ function Curves({ config, training }: CurvesProps): VNode {
   return (
     <section class="toy" aria-labelledby="curves">
       <h2 id="curves">Loss</h2>
+      <p>The loss says how wrong the network is. It should fall, in each precision alike.</p>
       <LineChart
         title="Loss by step"
         x={x}
@@ -199,6 +200,10 @@ function Curves({ config, training }: CurvesProps): VNode {
       {scales.length > 0 && (
         <>
           <h3>Loss scale, and the steps that were skipped (✕)</h3>
+          <p>
+            Training multiplies the loss by this number, so that small gradients do not become 0. A
+            step whose gradients are infinite is skipped.
+          </p>
           <LineChart
             title="Loss scale by step"
             x={x}

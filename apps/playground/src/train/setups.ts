@@ -52,7 +52,7 @@ export const setups: readonly Setup[] = [
   {
     id: "float16-fixed",
     label: "float16, fixed scale",
-    about: "As float16, scaled, but the scale never moves.",
+    about: "Mixed precision in float16 with a loss scale that never moves.",
     recipe: recipeOf("float16"),
     storage: "float32",
     scaling: "fixed",
@@ -60,7 +60,7 @@ export const setups: readonly Setup[] = [
   {
     id: "float16-unscaled",
     label: "float16, unscaled",
-    about: "As float16, scaled, without a loss scale: small gradients become 0.",
+    about: "Mixed precision in float16 without a loss scale: small gradients become 0.",
     recipe: recipeOf("float16"),
     storage: "float32",
     scaling: "off",

@@ -31,7 +31,7 @@ export function Take({ config, controls, chosen, onChoice }: TakeProps): VNode {
       <h2 id="take">Take it with you</h2>
       <p class="controls">
         <label>
-          of the lane
+          in which precision
           <select
             value={id}
             onChange={({ currentTarget }) => onChoice(currentTarget.value as SetupId)}
@@ -47,7 +47,7 @@ export function Take({ config, controls, chosen, onChoice }: TakeProps): VNode {
           Weights (safetensors)
         </button>
         <button type="button" disabled={lanes.size === 0} onClick={saveMetrics}>
-          Metrics of all lanes (JSON lines)
+          Metrics of all (JSON lines)
         </button>
       </p>
       <details>

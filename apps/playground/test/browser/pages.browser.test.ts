@@ -170,7 +170,7 @@ test("an address that makes no sense shows the usual page, and a line", () =>
 test("the choice of a lane begins no new run, and one precision always stays", () =>
   onPage("train.html?compute=cpu&setups=float16.bfloat16", "light", async (page) => {
     await trainTo(page, 2);
-    await page.getByLabel("of the lane").selectOption("bfloat16");
+    await page.getByLabel("in which precision").selectOption("bfloat16");
     await page.waitForFunction(() => location.search.endsWith("&lane=bfloat16"));
     expect(await page.innerText(".transport p")).not.toContain("step 0");
     await page.locator("summary", { hasText: "Make your own experiment" }).click();
