@@ -1,9 +1,10 @@
-import { render, type VNode } from "preact";
+import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { DataTable } from "../charts/data-table.js";
 import { numberText } from "../formats/number-text.js";
 import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
+import { showPage } from "../site/show-page.js";
 import { strangePartsOf } from "../site/url-state.js";
 import { workerErrorText } from "../site/worker-error.js";
 import { setupOf } from "../train/setups.js";
@@ -212,4 +213,4 @@ function Copy({ report }: { report: DeviceReport }): VNode {
   );
 }
 
-render(<DevicePage />, document.getElementById("page") as HTMLElement);
+showPage(<DevicePage />);

@@ -1,7 +1,8 @@
-import { render, type VNode } from "preact";
+import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
+import { showPage } from "../site/show-page.js";
 import { useUrlState } from "../site/url-state.js";
 import { workerErrorText } from "../site/worker-error.js";
 import { Exams } from "./exams.js";
@@ -86,4 +87,4 @@ function FilePage(): VNode {
   );
 }
 
-render(<FilePage />, document.getElementById("page") as HTMLElement);
+showPage(<FilePage />);

@@ -1,6 +1,7 @@
-import { render, type VNode } from "preact";
+import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Shell } from "../site/shell.js";
+import { showPage } from "../site/show-page.js";
 import { useUrlState } from "../site/url-state.js";
 import { Bits, Equation } from "./bits.js";
 import { GradientToy } from "./gradient-toy.js";
@@ -166,4 +167,4 @@ function NumberInput({ value, onValue }: NumberInputProps): VNode {
   );
 }
 
-render(<FormatsPage />, document.getElementById("page") as HTMLElement);
+showPage(<FormatsPage />);

@@ -1,7 +1,8 @@
-import { render, type VNode } from "preact";
+import type { VNode } from "preact";
 import { bytesText } from "../formats/number-text.js";
 import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
+import { showPage } from "../site/show-page.js";
 import { useUrlState } from "../site/url-state.js";
 import { type TaskName, taskLabels, taskNames } from "../train/config.js";
 import { type SetupId, setupOf, setups } from "../train/setups.js";
@@ -184,4 +185,4 @@ function summaryOf(
   return `${setupOf(setup).label}: ${step.launches.length} launches, ${half} of them in 16 bits, ${casts} ${casts === 1 ? "cast" : "casts"}, ${bytesText(bytes)} of memory.`;
 }
 
-render(<InsidePage />, document.getElementById("page") as HTMLElement);
+showPage(<InsidePage />);

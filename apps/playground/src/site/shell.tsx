@@ -10,7 +10,7 @@ const pages = [
 ] as const;
 
 /** What names a page. */
-export type PageId = (typeof pages)[number]["id"];
+type PageId = (typeof pages)[number]["id"];
 
 interface ShellProps {
   readonly page: PageId;

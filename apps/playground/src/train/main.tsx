@@ -1,10 +1,11 @@
-import { render, type VNode } from "preact";
+import type { VNode } from "preact";
 import { DataTable } from "../charts/data-table.js";
 import { LineChart, type Series } from "../charts/line-chart.js";
 import { decimalScale, powerScale } from "../charts/scale.js";
 import { numberText, powerText } from "../formats/number-text.js";
 import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
+import { showPage } from "../site/show-page.js";
 import { useUrlState } from "../site/url-state.js";
 import { mostSteps, presets, type TrainConfig, trainFields } from "./config.js";
 import { Controls } from "./controls.js";
@@ -281,4 +282,4 @@ function domainOf(
   return [2 ** Math.floor(Math.log2(low)), 2 ** Math.ceil(Math.log2(high) + 1e-9)];
 }
 
-render(<TrainPage />, document.getElementById("page") as HTMLElement);
+showPage(<TrainPage />);

@@ -20,6 +20,8 @@ describe.each(Object.keys(looks) as Look[])("%s", (look) => {
   test("formats", () =>
     onPage("?format=bfloat16&value=257&scale=8", look, async (page) => {
       expect(await obstaclesOf(page)).toEqual([]);
+      // The line for pages that cannot start has made room.
+      expect(await page.locator("#page > .unstarted").count()).toBe(0);
       if (look === "dark") await photograph(page, "formats-dark");
     }));
 
