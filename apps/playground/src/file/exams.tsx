@@ -68,7 +68,7 @@ export function Exams({ exams, isWorst, onWorst }: ExamsProps): VNode {
                 </th>
                 <td>{dtype}</td>
                 <td class="figure">
-                  {losses ? numberText(largest, 3) : "—"}
+                  {losses && nonFiniteOf(losses) < 1 ? numberText(largest, 3) : "—"}
                   {nonFiniteOf(losses) > 0 && (
                     <small> {percentText(nonFiniteOf(losses))} NaN or ∞</small>
                   )}

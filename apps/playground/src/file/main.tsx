@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { sentence } from "../site/sentence.js";
+import { ended } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
 import { showPage } from "../site/show-page.js";
 import { useUrlState } from "../site/url-state.js";
@@ -72,7 +72,7 @@ function FilePage(): VNode {
         </p>
         {report?.failure && (
           <p class="notice" role="alert">
-            <b>This file cannot be read.</b> {sentence(report.failure)}
+            <b>This file cannot be read.</b> {ended(report.failure)}
           </p>
         )}
       </section>

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { noGpuText } from "./no-gpu.js";
-import { sentence } from "./sentence.js";
+import { ended, sentence } from "./sentence.js";
 import { workerErrorText } from "./worker-error.js";
 
 afterEach(() => vi.unstubAllGlobals());
@@ -8,6 +8,7 @@ afterEach(() => vi.unstubAllGlobals());
 test("messages become sentences, and names of files stay as they are", () => {
   expect(sentence("the browser has no adapter")).toBe("The browser has no adapter.");
   expect(sentence("model.pt is a checkpoint.")).toBe("model.pt is a checkpoint.");
+  expect(ended("my file is a checkpoint")).toBe("my file is a checkpoint.");
 });
 
 test("a page without a GPU says what its visitor can do", () => {

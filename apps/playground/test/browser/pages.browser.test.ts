@@ -140,14 +140,20 @@ async function dropped(page: Page, names: string[], { isFolder = false } = {}): 
 
 test("files of other kinds are named as such", () =>
   onPage("file.html", "light", async (page) => {
-    const choose = (name: string, text: string): Promise<void> =>
+    const choose = (name: string, content: string | Buffer): Promise<void> =>
       page.setInputFiles("input[type=file]", {
-        ...{ name, mimeType: "application/octet-stream", buffer: Buffer.from(text) },
+        ...{ name, mimeType: "application/octet-stream", buffer: Buffer.from(content) },
       });
     await choose("model.safetensors", "version https://git-lfs.github.com/spec/v1\n");
     await page.waitForSelector("text=is a Git LFS pointer");
-    await choose("model.pt", "PK\u0003\u0004");
-    await page.waitForSelector("text=npx halfstep-convert model.pt");
+    await choose("my model.pt", "PK\u0003\u0004");
+    await page.waitForSelector(
+      "text=my model.pt is a torch checkpoint: npx halfstep-convert 'my model.pt'",
+    );
+    const nan = { dtype: "F32", shape: [1], data: Float32Array.of(Number.NaN) } as const;
+    await choose("nan.safetensors", Buffer.from(writeSafetensors({ nan })));
+    await page.waitForSelector("text=nan.safetensors: 1 tensor.");
+    expect(await page.innerText(".exams tbody td.figure")).toMatch(/^—\s+100 % NaN or ∞$/);
   }));
 
 test("bits flip by keyboard, and the address holds them", () =>
