@@ -5,7 +5,6 @@ import { numberText } from "../formats/number-text.js";
 import { sentence } from "../site/sentence.js";
 import { Shell } from "../site/shell.js";
 import { showPage } from "../site/show-page.js";
-import { strangePartsOf } from "../site/url-state.js";
 import { workerErrorText } from "../site/worker-error.js";
 import { setupOf } from "../train/setups.js";
 import { adapterKey, knownHashes } from "./known-hashes.js";
@@ -26,7 +25,6 @@ interface State {
 
 function DevicePage(): VNode {
   const [{ report, isDone, failure }, setState] = useState<State>({ isDone: false });
-  const [strange] = useState(() => strangePartsOf({}, location.search));
   useEffect(() => {
     const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
     worker.addEventListener("message", ({ data }: MessageEvent<DeviceNews>) => {
@@ -38,7 +36,7 @@ function DevicePage(): VNode {
     return () => worker.terminate();
   }, []);
   return (
-    <Shell page="device" strange={strange}>
+    <Shell page="device">
       <section class="hero">
         <h1>What can your GPU do?</h1>
         <p class="lead">

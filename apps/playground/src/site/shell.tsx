@@ -14,13 +14,13 @@ type PageId = (typeof pages)[number]["id"];
 
 interface ShellProps {
   readonly page: PageId;
-  /** Parts of the address that say nothing to the page. */
-  readonly strange: readonly string[];
+  /** Parts of the address that make no sense to the page. Default: none. */
+  readonly strange?: readonly string[];
   readonly children: ComponentChildren;
 }
 
 /** The frame that all pages share: the menu above, the page, and where it comes from. */
-export function Shell({ page, strange, children }: ShellProps): VNode {
+export function Shell({ page, strange = [], children }: ShellProps): VNode {
   return (
     <>
       <a class="skip" href="#content">
