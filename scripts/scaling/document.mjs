@@ -76,7 +76,7 @@ Measured in turns, on ${date}:
 
 ${overlapLine(overlap)}
 - Weak scaling from one rank to two at 1000 Mbit/s, ${weak.job.task.batch} samples a rank: ${percent(weak.alone.step / weak.job.step)} (${ms(weak.alone.step)} ms
-  a step alone, ${ms(weak.job.step)} ms together). Two ranks that train at once and exchange nothing take ${ms(weak.none.step)} ms, and keep ${percent(weak.none.step / weak.job.step)} of that with the exchange.
+  a step alone, ${ms(weak.job.step)} ms together).
 - The mean of ${large[0].task.numbers / 1e6} million numbers at 1000 Mbit/s takes ${ms(float32)} ms in float32 and ${ms(float16)} ms in float16, which is ${(float32 / float16).toFixed(2)} times faster.
 - In these steps code of a rank stopped the event loop for at most ${most("own")} ms, and during the means of many numbers for ${most(
     "own",

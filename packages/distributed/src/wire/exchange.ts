@@ -235,6 +235,7 @@ export class Exchange {
       gathers.push(gathered);
     }
     await Promise.all(gathers);
+    breath.begin();
     return { bytes, shift };
   }
 
@@ -284,6 +285,7 @@ export class Exchange {
     pool.give(own);
     const receive = pool.take(chunk * members);
     await carrier.allGather(send, receive, { scope, label });
+    breath.begin();
     pool.give(send);
     if (receive.length === length * size) return receive;
     const bytes = pool.take(length * size);

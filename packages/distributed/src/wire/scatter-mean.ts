@@ -71,6 +71,7 @@ export async function scatter(
   arrived.catch(() => {});
   return async () => {
     await arrived;
+    breath.begin();
     const parts = Array.from(members.keys(), (member) => {
       const start = member * stride;
       const header = new DataView(receive.buffer, receive.byteOffset + start, headerBytes);

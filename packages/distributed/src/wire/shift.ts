@@ -2,7 +2,7 @@ import { largestMagnitude } from "./arithmetic.js";
 import type { Breath } from "./breath.js";
 
 /** Elements between two breaths. */
-export const pieceLength: number = 1 << 18;
+export const pieceLength: number = 1 << 16;
 
 /**
  * The power of two by which numbers are multiplied before they are stored in a 16-bit format, so that the largest is finite there:
