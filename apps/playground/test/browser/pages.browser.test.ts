@@ -169,8 +169,8 @@ test("bits flip by keyboard, and the address holds them", () =>
   }));
 
 test("an address that makes no sense shows the usual page, and a line", () =>
-  onPage("train.html?setups=float12&lr=NaN&steps=1000000000", "light", async (page) => {
-    await page.waitForSelector("text=This page does not understand setups=float12, lr=NaN, steps=");
+  onPage("train.html?setups=float12&lr=NaN&scale=1000000000&fbclid=1", "light", async (page) => {
+    await page.waitForSelector("text=This page does not understand setups=float12, lr=NaN, scale=");
     expect(await page.locator(".lane").count()).toBe(3);
     expect(await obstaclesOf(page)).toEqual([]);
   }));
