@@ -7,6 +7,7 @@ import { type DeviceEncoder, makeEncoder, ScalarChunks } from "./encoder.js";
 import type { DeviceLostError } from "./errors.js";
 import { Health } from "./health.js";
 import type { Kernel, Launch } from "./launch.js";
+import { shareCores } from "./paced.js";
 import {
   type CompiledKernel,
   PipelineCache,
@@ -128,6 +129,7 @@ export interface Device {
 /** Makes a {@link Device} from a GPUDevice. Runs a few tiny programs on it to test its abilities. */
 export async function wrapDevice(gpu: GPUDevice, options: WrapOptions = {}): Promise<Device> {
   const capabilities = await probeCapabilities(gpu, options);
+  if (capabilities.hardware.class === "software") shareCores();
   const { description, device } = capabilities.adapter;
   const label = options.label ?? (gpu.label || description || device || "GPU");
   return makeDevice(gpu, label, capabilities, options);

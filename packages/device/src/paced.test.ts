@@ -59,6 +59,17 @@ test("a wait that follows another has no nap before it was polled, however long 
   expect(naps).toEqual([]);
 });
 
+test("beside a software adapter a wait naps from its second turn on", async () => {
+  vi.resetModules();
+  const fresh = await import("./paced.js");
+  fresh.shareCores();
+  await fresh.paced(after(0.4));
+  const [first, ...others] = naps;
+  expect(first).toBe(0.025);
+  expect(others.length).toBeGreaterThan(5);
+  expect(turns).toBe(naps.length + 2);
+});
+
 test("waits side by side nap in one chain, and what is there already waits for nothing", async () => {
   await paced(after(100));
   const alone = { turns, naps };

@@ -7,6 +7,8 @@ const shortest = 0.025;
 
 const { setImmediate: nextTurn } = globalThis as { setImmediate?: (turn: () => void) => unknown };
 
+/** Whether a device of this process computes on its cores, which polls would take from it. */
+let isSoftware = false;
 let waiting = 0;
 let isNapping = false;
 /** Whether a wait has begun in this turn: Dawn has not polled for it yet. */
@@ -17,10 +19,10 @@ let clock: Int32Array | undefined;
 
 /**
  * Awaits a promise of WebGPU without occupying a core. While a promise is pending, Dawn in Node polls in every turn of the
- * event loop without pause, which takes a core away from a software GPU. During this await, each turn ends with a nap of a
- * twentieth of the time waited so far, at most 1 ms. So a result is at most 5 % late, and waits below half a millisecond
- * have no naps. Nor has the turn in which a wait begins: the host may work for long in it, and Dawn has not polled yet. In a
- * browser it only awaits.
+ * event loop without pause, which takes a core. During this await, each turn ends with a nap of a twentieth of the time
+ * waited so far, at most 1 ms. So a result is at most 5 % late, and waits below half a millisecond have no naps, unless a
+ * device of the process is a software adapter, which needs the core. The turn in which a wait begins has no nap: the host
+ * may work for long in it, and Dawn has not polled yet. In a browser it only awaits.
  *
  * All awaits of `Device` are paced. Use it for your own `mapAsync` or `onSubmittedWorkDone`.
  *
@@ -34,7 +36,10 @@ export async function paced<T>(promise: Promise<T>): Promise<T> {
   since = performance.now();
   waiting++;
   isNew = true;
-  if (!isNapping) nap();
+  if (!isNapping) {
+    isNapping = true;
+    nextTurn(nap);
+  }
   try {
     return await promise;
   } finally {
@@ -43,12 +48,22 @@ export async function paced<T>(promise: Promise<T>): Promise<T> {
   }
 }
 
+/** Tells that a device of this process is a software adapter: its waits have naps from their second turn on. */
+export function shareCores(): void {
+  isSoftware = true;
+}
+
 function nap(): void {
   isNapping = waiting > 0;
   if (!isNapping) return;
-  const milliseconds = isNew ? 0 : Math.min(longest, (performance.now() - since) / 20);
+  const milliseconds = isNew ? 0 : napAfter(performance.now() - since);
   isNew = false;
   clock ??= new Int32Array(new SharedArrayBuffer(4));
   if (milliseconds >= shortest) Atomics.wait(clock, 0, 0, milliseconds);
   nextTurn?.(nap);
+}
+
+function napAfter(waited: number): number {
+  const milliseconds = Math.min(longest, waited / 20);
+  return isSoftware ? Math.max(shortest, milliseconds) : milliseconds;
 }
