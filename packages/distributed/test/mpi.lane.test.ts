@@ -102,6 +102,13 @@ for (const [name, launch] of Object.entries(launchers))
       expect(found).toEqual([{ isRight: true }, { isRight: true }]);
     });
 
+    // Other threads run meanwhile.
+    it("overwrite no function of the C library", async () => {
+      const { code, found } = await run(launch(2), "functions");
+      expect(found).toEqual([{ overwritten: [] }, { overwritten: [] }]);
+      expect(code).toBe(0);
+    });
+
     // MPI may have put functions of its own in the place of those of the C library.
     it("keep the library until they end", async () => {
       const { code, found } = await run(launch(2), "afterwards");

@@ -5,6 +5,16 @@ import { init, MpiCarrier, SetupError } from "../src/node.js";
 
 const print = (found: object): void => console.log(JSON.stringify(found));
 
+/** Functions that change the memory of a process. */
+const watched = ["mmap", "munmap", "mremap", "madvise", "brk", "sbrk"];
+
+/** The first bytes of these functions. */
+const functionBytes = async (): Promise<readonly string[]> => {
+  const { default: koffi } = await import("koffi");
+  const library = koffi.load("libc.so.6");
+  return watched.map((name) => `${koffi.decode(library.symbol(name, "uint8_t"), "uint8_t", 16)}`);
+};
+
 const scenarios: Readonly<Record<string, () => Promise<void>>> = {
   /** Every collective, and means that are exact on each wire. */
   async exchange() {
@@ -50,6 +60,15 @@ const scenarios: Readonly<Record<string, () => Promise<void>>> = {
     const isRight = buckets.every((values, i) => values.every((value) => value === 10 ** (i % 5)));
     await carrier.close();
     print({ isRight });
+  },
+
+  /** The functions of the C library that MPI has overwritten. */
+  async functions() {
+    const before = await functionBytes();
+    const carrier = await init();
+    const after = await functionBytes();
+    await carrier.close();
+    print({ overwritten: watched.filter((_, i) => before[i] !== after[i]) });
   },
 
   /** Whether the library is in memory when the thread that called it has ended. */

@@ -10,6 +10,16 @@ import { SetupError } from "./setup-error.js";
 
 type Ready = Extract<Greeting, { kind: "ready" }>;
 
+/** Variables for libraries below MPI, which read them when they are loaded. Those of the user have precedence. */
+const librarySettings = {
+  // UCX would take the signals by which WebAssembly bounds its memory.
+  UCX_ERROR_SIGNALS: "",
+  // UCX and Open MPI would watch the C library release memory: they overwrite its functions while other threads run, and UCX grows and shrinks
+  // the heap to test that. Memory that the main thread allocates meanwhile is lost, and the process crashes later.
+  UCX_MEM_EVENTS: "n",
+  OMPI_MCA_memory: "^patcher",
+};
+
 /** Options of joining a job. */
 export interface InitOptions {
   /** The file of an MPI library. Default: `HALFSTEP_MPI`, or the library of the launcher's family. */
@@ -36,8 +46,7 @@ export async function init({
 }: InitOptions = {}): Promise<Carrier> {
   const launched = launchedRank();
   if (!launched) return inProcess(1)[0] as Carrier;
-  // UCX would take the signals by which WebAssembly bounds its memory. It reads the variable when it is loaded.
-  process.env.UCX_ERROR_SIGNALS ??= "";
+  Object.assign(process.env, { ...librarySettings, ...process.env });
   const files = library ? [library] : libraryFiles(launched.family);
   const thread = new Worker(new URL("./mpi-thread.js", import.meta.url), {
     workerData: { files } satisfies ThreadSetting,
