@@ -4,7 +4,7 @@ import { scale } from "../wire/arithmetic.js";
 import { Breath } from "../wire/breath.js";
 import { copyTo } from "../wire/copy.js";
 import type { Exchange, MeanOptions } from "../wire/exchange.js";
-import { MemoryPool } from "../wire/memory-pool.js";
+import { type MemoryPool, memoryPool } from "../wire/pool.js";
 import { pieces } from "../wire/scatter-mean.js";
 import { bytesOf, load, type WireFormat } from "../wire/wire.js";
 import { packed } from "./packed.js";
@@ -35,7 +35,7 @@ export class RowsExchange {
 
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
-    this.#pool = new MemoryPool(exchange.carrier);
+    this.#pool = memoryPool(exchange.carrier);
   }
 
   /** The launches and operands of a stage: `[index, numbers, header?]` of the rest, and `[index, rows, sum]` of the rows. */

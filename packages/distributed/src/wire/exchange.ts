@@ -3,7 +3,7 @@ import { scale } from "./arithmetic.js";
 import { Breath } from "./breath.js";
 import { chunkOf, keptUnit, placesOf, type Range } from "./chunk.js";
 import { copyTo } from "./copy.js";
-import { MemoryPool } from "./memory-pool.js";
+import { type MemoryPool, memoryPool, type NumberPool, numberPool } from "./pool.js";
 import { chunkLength, type Exchanging, pieces, scatter, scatterMean } from "./scatter-mean.js";
 import { largestExponent, shiftFor } from "./shift.js";
 import { codesSource, partOf, type Source, scaledSource } from "./source.js";
@@ -57,6 +57,7 @@ export class Exchange {
   readonly predivide: number;
   readonly #levels: readonly Level[];
   readonly #pool: MemoryPool;
+  readonly #numberPool: NumberPool = numberPool();
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -68,7 +69,7 @@ export class Exchange {
     this.carrier = carrier;
     this.predivide = predivide;
     this.#levels = levelsOf(alwaysFloat32 ? "float32" : wire, carrier.hosts);
-    this.#pool = new MemoryPool(carrier);
+    this.#pool = memoryPool(carrier);
   }
 
   /** The format of the means, in which a packer should store its numbers. */
@@ -182,7 +183,7 @@ export class Exchange {
     options: MeanOptions,
   ): Promise<{ readonly bytes: Uint8Array; readonly shift: number }> {
     const { label } = options;
-    const exchanging: Exchanging = { carrier: this.carrier, pool: this.#pool, breath, label };
+    const exchanging = this.#exchanging(breath, label);
     const [level, inner] = this.#levels as readonly [Level, Level?];
     const sliceLength = sliceOfRank * this.carrier.size;
     if (!inner && bucket.length > sliceLength)
@@ -190,6 +191,7 @@ export class Exchange {
     const { numbers: own, shift, lengths } = await this.#scatter(bucket, breath, options);
     let bytes = this.#pool.take(own.length * bytesOf(this.format));
     await this.#store(own, bytes, breath);
+    this.#numberPool.give(own);
     for (const each of [...this.#levels].reverse())
       bytes = await this.#gather(exchanging, each, bytes, lengths.pop() as number);
     return { bytes, shift };
@@ -226,6 +228,7 @@ export class Exchange {
       const length = (lengths[i] as number) * size;
       const send = pool.take(length / carrier.size);
       await this.#store(own.numbers, send, breath);
+      this.#numberPool.give(own.numbers);
       const receive = bytes.subarray(offset * size, offset * size + length);
       const gathered = carrier
         .allGather(send, receive, { scope, label })
@@ -237,6 +240,11 @@ export class Exchange {
     await Promise.all(gathers);
     breath.begin();
     return { bytes, shift };
+  }
+
+  #exchanging(breath: Breath, label: string | undefined): Exchanging {
+    const [pool, numberPool] = [this.#pool, this.#numberPool];
+    return { carrier: this.carrier, pool, numberPool, breath, label };
   }
 
   /** Stores numbers in the format of the last level. */
@@ -255,14 +263,15 @@ export class Exchange {
     { weight = 1, label }: MeanOptions,
     unit?: number,
   ): Promise<Scattered> {
-    const exchanging = { carrier: this.carrier, pool: this.#pool, breath, label, unit };
+    const exchanging = { ...this.#exchanging(breath, label), unit };
     const lengths: number[] = [];
     let source = bucket;
     let sum = weight;
     let numbers: Float32Array = new Float32Array();
-    for (const level of this.#levels) {
+    for (const [i, level] of this.#levels.entries()) {
       lengths.push(source.length);
       const part = await scatterMean(exchanging, level, source, sum);
+      if (i > 0) this.#numberPool.give(numbers);
       numbers = part.numbers;
       sum = part.weight;
       source = scaledSource(numbers, part.shift, 1);

@@ -1,7 +1,7 @@
 import type { Carrier } from "../carrier.js";
 import { addTo, divide } from "./arithmetic.js";
 import type { Breath } from "./breath.js";
-import type { MemoryPool } from "./memory-pool.js";
+import type { MemoryPool, NumberPool } from "./pool.js";
 import { pieceLength } from "./shift.js";
 import type { Source } from "./source.js";
 import { bytesOf, type Level, load, type WireFormat } from "./wire.js";
@@ -10,6 +10,7 @@ import { bytesOf, type Level, load, type WireFormat } from "./wire.js";
 export interface Exchanging {
   readonly carrier: Carrier;
   readonly pool: MemoryPool;
+  readonly numberPool: NumberPool;
   readonly breath: Breath;
   readonly label: string | undefined;
   /** Elements: chunks begin at multiples of it. */
@@ -18,7 +19,7 @@ export interface Exchanging {
 
 /** The part of a bucket that one rank has to average. */
 export interface OwnPart {
-  /** The mean over the ranks so far, times 2^shift. */
+  /** The mean over the ranks so far, times 2^shift; from the pool. */
   readonly numbers: Float32Array;
   /** The least shift of all ranks that have a weight, which therefore all know. */
   readonly shift: number;
@@ -43,11 +44,12 @@ export const scatterMean = async (
 
 /** Sends each member its chunk of the bucket, and returns what waits for theirs and computes the mean. The collective has begun then. */
 export async function scatter(
-  { carrier, pool, breath, label, unit }: Exchanging,
+  exchanging: Exchanging,
   { scope, format }: Level,
   source: Source,
   weight: number,
 ): Promise<() => Promise<OwnPart>> {
+  const { carrier, pool, breath, label, unit } = exchanging;
   const members = carrier.members(scope);
   const chunk = chunkLength(source.length, members.length, unit);
   const stride = headerBytes + chunk * bytesOf(format);
@@ -81,7 +83,7 @@ export async function scatter(
         bytes: receive.subarray(start + headerBytes, start + stride),
       };
     });
-    const mean = await meanOf(parts, format, lengthOf(members.indexOf(carrier.rank)), breath);
+    const mean = await meanOf(exchanging, parts, format, lengthOf(members.indexOf(carrier.rank)));
     pool.give(send);
     pool.give(receive);
     return mean;
@@ -95,23 +97,23 @@ interface ReceivedPart {
 }
 
 async function meanOf(
+  { numberPool, breath }: Exchanging,
   parts: readonly ReceivedPart[],
   format: WireFormat,
   length: number,
-  breath: Breath,
 ): Promise<OwnPart> {
   // A rank without samples has no gradients, whatever its memory holds.
   const counted = parts.filter((part) => part.weight !== 0);
   const shift = Math.min(...(counted.length > 0 ? counted : parts).map((part) => part.shift));
   const weight = parts.reduce((sum, part) => sum + part.weight, 0);
-  const numbers = new Float32Array(length);
+  const numbers = numberPool.take(length);
   // Equal weights make a plain sum: its bits do not depend on how many samples a rank has.
   const areEqual = parts.every((part) => part.weight === parts[0]?.weight);
   const divisor = areEqual ? parts.length : weight;
-  const loaded = new Float32Array(Math.min(length, pieceLength));
+  const loaded = numberPool.take(Math.min(length, pieceLength));
   for (const { offset, count } of pieces(length)) {
     const piece = loaded.subarray(0, count);
-    const sums = numbers.subarray(offset, offset + count);
+    const sums = numbers.subarray(offset, offset + count).fill(0);
     for (const part of counted) {
       load(part.bytes.subarray(offset * bytesOf(format)), format, piece);
       const factor = (areEqual ? 1 : part.weight) * 2 ** (shift - part.shift);
@@ -120,6 +122,7 @@ async function meanOf(
     divide(sums, divisor);
     await breath.after(count);
   }
+  numberPool.give(loaded);
   return { numbers, shift, weight };
 }
 
