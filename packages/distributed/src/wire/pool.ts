@@ -1,10 +1,10 @@
 import type { Carrier } from "../carrier.js";
 
 /**
- * Arrays that are used again: the first touch of new memory is slow, and large new arrays make the garbage collector run. What is taken and not
- * given back belongs to whoever took it.
+ * Arrays that are used again: the first touch of new memory is slow, and large new arrays make the garbage collector run. An array that is taken
+ * need not be given back.
  */
-export class Pool<T extends { readonly length: number }> {
+class Pool<T extends { readonly length: number }> {
   readonly #allocate: (length: number) => T;
   readonly #free: T[] = [];
 

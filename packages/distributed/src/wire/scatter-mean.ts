@@ -1,9 +1,9 @@
 import type { Carrier } from "../carrier.js";
-import { addTo, divide } from "./arithmetic.js";
 import type { Breath } from "./breath.js";
 import type { MemoryPool, NumberPool } from "./pool.js";
 import { pieceLength } from "./shift.js";
 import type { Source } from "./source.js";
+import { pieceSums } from "./sums/sums.js";
 import { bytesOf, type Level, load, type WireFormat } from "./wire.js";
 
 /** The circumstances of an exchange. */
@@ -110,19 +110,19 @@ async function meanOf(
   // Equal weights make a plain sum: its bits do not depend on how many samples a rank has.
   const areEqual = parts.every((part) => part.weight === parts[0]?.weight);
   const divisor = areEqual ? parts.length : weight;
-  const loaded = numberPool.take(Math.min(length, pieceLength));
-  for (const { offset, count } of pieces(length)) {
-    const piece = loaded.subarray(0, count);
-    const sums = numbers.subarray(offset, offset + count).fill(0);
+  const piece = pieceSums();
+  for (let offset = 0; offset < length; offset += piece.sums.length) {
+    const count = Math.min(piece.sums.length, length - offset);
+    const sums = piece.sums.subarray(0, count).fill(0);
     for (const part of counted) {
-      load(part.bytes.subarray(offset * bytesOf(format)), format, piece);
-      const factor = (areEqual ? 1 : part.weight) * 2 ** (shift - part.shift);
-      addTo(sums, piece, factor);
+      const bytes = part.bytes.subarray(offset * bytesOf(format));
+      load(bytes, format, piece.numbers.subarray(0, count));
+      piece.add(count, (areEqual ? 1 : part.weight) * 2 ** (shift - part.shift));
     }
-    divide(sums, divisor);
+    piece.divide(count, divisor);
+    numbers.set(sums, offset);
     await breath.after(count);
   }
-  numberPool.give(loaded);
   return { numbers, shift, weight };
 }
 
