@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { paced } from "./paced.js";
+import { makePacing } from "./paced.js";
+
+/** Of each test: devices of other tests in this process have told the process's own to share its cores. */
+let pacing = makePacing();
+const paced = <T>(promise: Promise<T>): Promise<T> => pacing.paced(promise);
 
 /** A turn of the event loop takes 10 µs here, and a nap what it asks for: nothing depends on the machine. */
 const turn = 0.01;
@@ -8,6 +12,7 @@ let turns = 0;
 let naps: number[] = [];
 
 beforeEach(() => {
+  pacing = makePacing();
   now = 0;
   turns = 0;
   naps = [];
@@ -60,10 +65,8 @@ test("a wait that follows another has no nap before it was polled, however long 
 });
 
 test("beside a software adapter a wait naps from its second turn on", async () => {
-  vi.resetModules();
-  const fresh = await import("./paced.js");
-  fresh.shareCores();
-  await fresh.paced(after(0.4));
+  pacing.shareCores();
+  await paced(after(0.4));
   const [first, ...others] = naps;
   expect(first).toBe(0.025);
   expect(others.length).toBeGreaterThan(5);

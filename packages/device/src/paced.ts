@@ -7,15 +7,66 @@ const shortest = 0.025;
 
 const { setImmediate: nextTurn } = globalThis as { setImmediate?: (turn: () => void) => unknown };
 
-/** Whether a device of this process computes on its cores, which polls would take from it. */
-let isSoftware = false;
-let waiting = 0;
-let isNapping = false;
-/** Whether a wait has begun in this turn: Dawn has not polled for it yet. */
-let isNew = false;
-/** When the latest wait began or ended, in ms. */
-let since = 0;
-let clock: Int32Array | undefined;
+/** Waits of one process. */
+interface Pacing {
+  /** See the export of this name. */
+  paced<T>(promise: Promise<T>): Promise<T>;
+  /** Tells that a device of this process is a software adapter: its waits have naps from their second turn on. */
+  shareCores(): void;
+}
+
+/** Waits that sleep together: one nap a turn of the event loop, however many devices wait. */
+export function makePacing(): Pacing {
+  /** Whether a device computes on the cores of this process, which polls would take from it. */
+  let isSoftware = false;
+  let waiting = 0;
+  let isNapping = false;
+  /** Whether a wait has begun in this turn: Dawn has not polled for it yet. */
+  let isNew = false;
+  /** When the latest wait began or ended, in ms. */
+  let since = 0;
+  let clock: Int32Array | undefined;
+
+  const napAfter = (waited: number): number => {
+    const milliseconds = Math.min(longest, waited / 20);
+    return isSoftware ? Math.max(shortest, milliseconds) : milliseconds;
+  };
+  const nap = (): void => {
+    isNapping = waiting > 0;
+    if (!isNapping) return;
+    const milliseconds = isNew ? 0 : napAfter(performance.now() - since);
+    isNew = false;
+    clock ??= new Int32Array(new SharedArrayBuffer(4));
+    if (milliseconds >= shortest) Atomics.wait(clock, 0, 0, milliseconds);
+    nextTurn?.(nap);
+  };
+  return {
+    async paced(promise) {
+      if (!isNode || !nextTurn) return promise;
+      since = performance.now();
+      waiting++;
+      isNew = true;
+      if (!isNapping) {
+        isNapping = true;
+        nextTurn(nap);
+      }
+      try {
+        return await promise;
+      } finally {
+        waiting--;
+        since = performance.now();
+      }
+    },
+    shareCores() {
+      isSoftware = true;
+    },
+  };
+}
+
+const ofProcess = /* @__PURE__ */ makePacing();
+
+/** See {@link Pacing.shareCores}. */
+export const shareCores = (): void => ofProcess.shareCores();
 
 /**
  * Awaits a promise of WebGPU without occupying a core. While a promise is pending, Dawn in Node polls in every turn of the
@@ -31,39 +82,4 @@ let clock: Int32Array | undefined;
  * await paced(staging.mapAsync(GPUMapMode.READ));
  * ```
  */
-export async function paced<T>(promise: Promise<T>): Promise<T> {
-  if (!isNode || !nextTurn) return promise;
-  since = performance.now();
-  waiting++;
-  isNew = true;
-  if (!isNapping) {
-    isNapping = true;
-    nextTurn(nap);
-  }
-  try {
-    return await promise;
-  } finally {
-    waiting--;
-    since = performance.now();
-  }
-}
-
-/** Tells that a device of this process is a software adapter: its waits have naps from their second turn on. */
-export function shareCores(): void {
-  isSoftware = true;
-}
-
-function nap(): void {
-  isNapping = waiting > 0;
-  if (!isNapping) return;
-  const milliseconds = isNew ? 0 : napAfter(performance.now() - since);
-  isNew = false;
-  clock ??= new Int32Array(new SharedArrayBuffer(4));
-  if (milliseconds >= shortest) Atomics.wait(clock, 0, 0, milliseconds);
-  nextTurn?.(nap);
-}
-
-function napAfter(waited: number): number {
-  const milliseconds = Math.min(longest, waited / 20);
-  return isSoftware ? Math.max(shortest, milliseconds) : milliseconds;
-}
+export const paced = <T>(promise: Promise<T>): Promise<T> => ofProcess.paced(promise);
