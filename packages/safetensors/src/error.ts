@@ -46,6 +46,10 @@ export interface SafetensorsLocation {
 /** Problems of what a caller asks for or writes. Others are of a file, and have a remedy. */
 const ofCallers: ReadonlySet<SafetensorsProblem> = new Set(["unknown-tensor", "data", "too-large"]);
 
+const damageRemedy = ": download the file again, or save it again";
+/** A whole file may have a dtype that is newer than this package. */
+const dtypeRemedy = ": save the tensor in another dtype, such as F32";
+
 /** A safetensors file that is malformed, or a tensor that cannot be stored in one. */
 export class SafetensorsError extends Error {
   readonly problem: SafetensorsProblem;
@@ -61,8 +65,9 @@ export class SafetensorsError extends Error {
     const subject = [source, tensor === undefined ? undefined : `tensor ${quote(tensor)}`];
     const place = offset === undefined ? "" : ` (at byte ${offset})`;
     const isFile = source !== undefined && !ofCallers.has(problem);
-    const remedy = isFile ? ": download the file again, or save it again" : "";
-    super([...subject.filter((part) => part !== undefined), fact + place + remedy].join(": "));
+    const remedy = problem === "dtype" ? dtypeRemedy : damageRemedy;
+    const ending = isFile ? remedy : "";
+    super([...subject.filter((part) => part !== undefined), fact + place + ending].join(": "));
     this.name = "SafetensorsError";
     this.problem = problem;
     this.source = source;

@@ -49,7 +49,11 @@ test("errors name the file, the tensor, the byte and a remedy, and stay short", 
       (tensor === undefined || message.includes(`tensor ${JSON.stringify(tensor)}: `)) &&
       offset !== undefined &&
       offset <= bytes.length &&
-      message.endsWith(`(at byte ${offset}): download the file again, or save it again`) &&
+      message.endsWith(
+        error.problem === "dtype"
+          ? `(at byte ${offset}): save the tensor in another dtype, such as F32`
+          : `(at byte ${offset}): download the file again, or save it again`,
+      ) &&
       message.length < 3000;
     return fine ? [] : [`${name}: ${message}`];
   });
