@@ -15,5 +15,10 @@ export {
 } from "./gradients/gradient-exchange.js";
 export { type InProcessOptions, inProcess } from "./in-process/in-process.js";
 export { StatisticsExchange } from "./statistics/statistics-exchange.js";
-export { Exchange, type ExchangeOptions, type MeanOptions } from "./wire/exchange.js";
+export {
+  Exchange,
+  type ExchangeOptions,
+  type MeanOptions,
+  type OwnMeanOptions,
+} from "./wire/exchange.js";
 export type { Wire, WireFormat } from "./wire/wire.js";

@@ -12,9 +12,7 @@ import {
 } from "@halfstep/tensor/functional";
 import { packed } from "../gradients/packed.js";
 import { allFinite } from "../wire/all-finite.js";
-import { Breath } from "../wire/breath.js";
 import type { Range } from "../wire/chunk.js";
-import { copyTo } from "../wire/copy.js";
 import type { Exchange } from "../wire/exchange.js";
 import { sumOfSquares } from "../wire/sum-of-squares.js";
 import { ParameterGather, type Run } from "./parameter-gather.js";
@@ -208,9 +206,10 @@ export class ParameterShard {
 
   #functionOf(step: ShardedStep, label: string): HostFunction {
     const { exchange, index } = this.#setting;
-    const options = { label, weight: step.weight };
     return async ([others, means, numbers, header], { length }) => {
       if (!others || !means || !numbers) return;
+      const out = new Float32Array(means.buffer, means.byteOffset, means.length / 4);
+      const options = { label, weight: step.weight, out };
       let own: Float32Array;
       if (header) {
         const words = new Int32Array(header.buffer, 0, 2);
@@ -222,7 +221,6 @@ export class ParameterShard {
         if (step.weight !== 0 && !(await allFinite(values))) step.nonFinite = 1;
         own = await exchange.ownMean(values, options);
       }
-      await copyTo(new Float32Array(means.buffer, 0, own.length), own, new Breath());
       const squares = await sumOfSquares(own);
       if (Number.isFinite(squares)) step.squares[index] = (step.squares[index] as number) + squares;
       else step.nonFinite = 1;

@@ -1,5 +1,5 @@
 import type { Carrier } from "../carrier.js";
-import { scale } from "./arithmetic.js";
+import { scale, scaleTo } from "./arithmetic.js";
 import { Breath } from "./breath.js";
 import { chunkOf, keptUnit, placesOf, type Range } from "./chunk.js";
 import { copyTo } from "./copy.js";
@@ -28,6 +28,12 @@ export interface MeanOptions {
   readonly weight?: number | undefined;
   /** The bucket, for errors. */
   readonly label?: string | undefined;
+}
+
+/** Options of the means of one rank's chunk. */
+export interface OwnMeanOptions extends MeanOptions {
+  /** Where the means are written, at least as long as the chunk. Default: a new array. */
+  readonly out?: Float32Array | undefined;
 }
 
 /** Elements of the chunk of one rank: a bucket with longer ones is exchanged in slices. */
@@ -113,7 +119,7 @@ export class Exchange {
   }
 
   /** The means of this rank's chunk of a bucket: see {@link chunkOf}. They are not rounded. */
-  ownMean(values: Float32Array, options: MeanOptions = {}): Promise<Float32Array> {
+  ownMean(values: Float32Array, options: OwnMeanOptions = {}): Promise<Float32Array> {
     return this.#inTurn(async (breath) => {
       const { format } = this;
       const shift = format === "float32" ? 0 : shiftFor(await largestExponent(values, breath));
@@ -126,7 +132,7 @@ export class Exchange {
   ownMeanOfCodes(
     codes: Uint16Array,
     shift: number,
-    options: MeanOptions = {},
+    options: OwnMeanOptions = {},
   ): Promise<Float32Array> {
     const { format } = this;
     if (format === "float32") throw new TypeError("ownMeanOfCodes: the wire is float32");
@@ -158,15 +164,17 @@ export class Exchange {
     });
   }
 
-  async #ownMean(source: Source, breath: Breath, options: MeanOptions): Promise<Float32Array> {
+  async #ownMean(source: Source, breath: Breath, options: OwnMeanOptions): Promise<Float32Array> {
     const { numbers, shift } = await this.#scatter(source, breath, options, keptUnit);
+    const { out = new Float32Array(numbers.length) } = options;
     const factor = 2 ** -shift * this.predivide;
-    if (factor === 1) return numbers;
     for (const { offset, count } of pieces(numbers.length)) {
-      scale(numbers.subarray(offset, offset + count), factor);
+      const place = out.subarray(offset, offset + count);
+      scaleTo(place, numbers.subarray(offset, offset + count), factor);
       await breath.after(count);
     }
-    return numbers;
+    this.#numberPool.give(numbers);
+    return out.subarray(0, numbers.length);
   }
 
   /** Runs exchanges one after another: how long each prepares its bytes differs between ranks, and the order must not. */
