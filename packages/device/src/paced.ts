@@ -9,9 +9,9 @@ const { setImmediate: nextTurn } = globalThis as { setImmediate?: (turn: () => v
 
 /** Waits of one process. */
 interface Pacing {
-  /** See the export of this name. */
+  /** Awaits a promise of WebGPU. */
   paced<T>(promise: Promise<T>): Promise<T>;
-  /** Tells that a device of this process is a software adapter: its waits have naps from their second turn on. */
+  /** From now on, waits have naps from their second turn on. */
   shareCores(): void;
 }
 
@@ -65,7 +65,7 @@ export function makePacing(): Pacing {
 
 const ofProcess = /* @__PURE__ */ makePacing();
 
-/** See {@link Pacing.shareCores}. */
+/** Tells that a device of this process is a software adapter: its waits have naps from their second turn on. */
 export const shareCores = (): void => ofProcess.shareCores();
 
 /**

@@ -46,7 +46,7 @@ export async function init({
 }: InitOptions = {}): Promise<Carrier> {
   const launched = launchedRank();
   if (!launched) return inProcess(1)[0] as Carrier;
-  Object.assign(process.env, { ...librarySettings, ...process.env });
+  for (const [name, value] of Object.entries(librarySettings)) process.env[name] ??= value;
   const files = library ? [library] : libraryFiles(launched.family);
   const thread = new Worker(new URL("./mpi-thread.js", import.meta.url), {
     workerData: { files } satisfies ThreadSetting,

@@ -54,6 +54,31 @@ describe("means over ranks", () => {
         }
       });
 
+  for (const hosts of [["a", "b"], twoByTwo])
+    it(`of own chunks stay, or are written to a place, on hosts ${hosts.join("")}`, async () => {
+      const length = 1000;
+      const found = await Promise.all(
+        inProcess(hosts.length, { hosts }).map(async (carrier) => {
+          const exchange = new Exchange(carrier, { wire: "float32" });
+          const chunk = exchange.chunkOf({ offset: 0, length }, carrier.rank);
+          const ofOnes = new Float32Array(length).fill(1);
+          const first = await exchange.ownMean(ofOnes);
+          const out = new Float32Array(chunk.length + 3).fill(9);
+          const second = await exchange.ownMean(new Float32Array(length).fill(2), { out });
+          const short = new Float32Array(Math.max(0, chunk.length - 1));
+          const refused = await exchange.ownMean(ofOnes, { out: short }).catch(String);
+          return { chunk, first, out, second, refused };
+        }),
+      );
+      for (const { chunk, first, out, second, refused } of found) {
+        expect(first).toEqual(new Float32Array(chunk.length).fill(1));
+        expect(second).toEqual(new Float32Array(chunk.length).fill(2));
+        expect(second.buffer).toBe(out.buffer);
+        expect([...out.subarray(chunk.length)]).toEqual([9, 9, 9]);
+        expect(refused).toMatch(/RangeError: out has \d+ elements: the chunk of this rank has/);
+      }
+    });
+
   it("round once: exact where the numbers of all ranks are of the wire's format", async () => {
     const valuesOf = (rank: number): Float32Array =>
       Float32Array.from({ length: 64 }, (_, i) => (rank === 0 ? 1 : 2 ** -11) * (i + 1));

@@ -118,7 +118,10 @@ export class Exchange {
     });
   }
 
-  /** The means of this rank's chunk of a bucket: see {@link chunkOf}. They are not rounded. */
+  /**
+   * The means of this rank's chunk of a bucket: see {@link chunkOf}. They are not rounded.
+   * @throws RangeError where `out` is shorter than the chunk
+   */
   ownMean(values: Float32Array, options: OwnMeanOptions = {}): Promise<Float32Array> {
     return this.#inTurn(async (breath) => {
       const { format } = this;
@@ -165,8 +168,11 @@ export class Exchange {
   }
 
   async #ownMean(source: Source, breath: Breath, options: OwnMeanOptions): Promise<Float32Array> {
+    const { length } = this.chunkOf({ offset: 0, length: source.length }, this.carrier.rank);
+    const { out = new Float32Array(length) } = options;
+    if (out.length < length)
+      throw new RangeError(`out has ${out.length} elements: the chunk of this rank has ${length}`);
     const { numbers, shift } = await this.#scatter(source, breath, options, keptUnit);
-    const { out = new Float32Array(numbers.length) } = options;
     const factor = 2 ** -shift * this.predivide;
     for (const { offset, count } of pieces(numbers.length)) {
       const place = out.subarray(offset, offset + count);
