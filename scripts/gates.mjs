@@ -3,7 +3,8 @@
 import { execFileSync, spawn } from "node:child_process";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readTotal, totalLine } from "./test/total.mjs";
+import { lastLines } from "./bootstrap/run.mjs";
+import { indented, readTotal, totalLine } from "./test/total.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -92,8 +93,11 @@ for (const { name, command, counts, minutes } of gates) {
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   const counted = counts ? readTotal(output) : undefined;
   total.passed += counted?.passed ?? (code === 0 ? 1 : 0);
-  total.failed += counted?.failed ?? (code === 0 ? 0 : 1);
+  total.failed += counted?.failed || (code === 0 ? 0 : 1);
   if (counts || code !== 0) console.log(output.trimEnd());
+  // What counts its own failures has named them.
+  if (code !== 0 && !counted?.failed)
+    console.log(`failed: the gate ${name}; its last lines:${indented(lastLines(output, 20))}`);
   console.log(`${code === 0 ? "ok     " : "FAILED "} ${name} (${seconds} s)`);
 }
 console.log(totalLine(total));

@@ -1,6 +1,18 @@
+import { stripVTControlCharacters } from "node:util";
+
+/** A failure's lines that are kept: an assertion with its difference, or an error with the start of its stack. */
+const messageLines = 16;
+
+/** Lines as they stand under the name of what failed; `.ci/run` prints them again at its end. */
+export const indented = (lines) => lines.map((line) => `\n        ${line}`).join("");
+
+const startOf = (message) =>
+  indented(stripVTControlCharacters(message).trimEnd().split("\n").slice(0, messageLines));
+
 /**
  * Adds up the reports of vitest's JSON reporter. A file that fails outside its tests (an import that throws, a hook)
- * counts as one failure; a skipped test counts as one too, since a skip here hides a missing GPU.
+ * counts as one failure; a skipped test counts as one too, since a skip here hides a missing GPU. Each failure is a
+ * test's name, and under it its first message.
  * @param {readonly string[]} reports
  * @returns {{ passed: number, failed: number, failures: string[] }}
  */
@@ -14,11 +26,14 @@ export const sumReports = (reports) => {
     for (const file of JSON.parse(report).testResults) {
       const bad = file.assertionResults.filter(({ status }) => status !== "passed");
       total.passed += file.assertionResults.length - bad.length;
-      for (const { fullName, status } of bad) {
-        fail(`${file.name}: ${fullName}${status === "failed" ? "" : ` (${status})`}`);
+      for (const { fullName, status, failureMessages } of bad) {
+        const kind = status === "failed" ? "" : ` (${status})`;
+        fail(
+          `${file.name}: ${fullName}${kind}${failureMessages?.slice(0, 1).map(startOf).join("") ?? ""}`,
+        );
       }
       if (file.status !== "passed" && bad.length === 0)
-        fail(`${file.name}: ${file.message.split("\n")[0]}`);
+        fail(`${file.name}:${startOf(file.message)}`);
     }
   }
   return total;

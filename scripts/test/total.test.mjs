@@ -7,7 +7,12 @@ const report = (...files) =>
       name,
       status,
       message: "Error: no adapter\n  at x",
-      assertionResults: tests.map((test) => ({ fullName: `t ${test}`, status: test })),
+      assertionResults: tests.map((test) => ({
+        fullName: `t ${test}`,
+        status: test,
+        failureMessages:
+          test === "failed" ? ["\u001b[31mexpected 1\u001b[39m to be 2\n  at y", "later"] : [],
+      })),
     })),
   });
 
@@ -32,7 +37,11 @@ describe("sumReports", () => {
     ).toEqual({
       passed: 2,
       failed: 3,
-      failures: ["a: t failed", "b: Error: no adapter", "c: t skipped (skipped)"],
+      failures: [
+        "a: t failed\n        expected 1 to be 2\n          at y",
+        "b:\n        Error: no adapter\n          at x",
+        "c: t skipped (skipped)",
+      ],
     });
   });
 });
