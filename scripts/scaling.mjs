@@ -39,9 +39,10 @@ async function measure(earlier) {
   if (mpi.missing !== undefined) throw new Error(mpi.missing);
   const program = from("../packages/trainer/node_modules/.cache/scaling/rank.js");
   await bundleApp(from("../packages/trainer/bench/scaling/rank.ts"), program);
-  const { batch, weakBatch, steps, numbers } = flags.tiny
-    ? { batch: 32, weakBatch: 64, steps: 2, numbers: 1e6 }
-    : { batch: 128, weakBatch: 512, steps: 9, numbers: 25e6 };
+  // The network of the other measurements, then those of two apps with the batches that are their defaults.
+  const { batch, weakBatches, steps, numbers } = flags.tiny
+    ? { batch: 32, weakBatches: { mlp: 64, cnn: 8, gpt: 2 }, steps: 2, numbers: 1e6 }
+    : { batch: 128, weakBatches: { mlp: 512, cnn: 128, gpt: 16 }, steps: 9, numbers: 25e6 };
   const stepsOf = (peers, wire, buckets, more = {}) => ({
     ...{ kind: "steps", peers, wire, buckets, batch, steps, ...more },
   });
@@ -105,10 +106,12 @@ async function measure(earlier) {
   async function measureTogether() {
     const hosts = fakeHosts(2, { megabits: 1000 });
     try {
-      const weak = await inTurn(hosts, {
-        label: "two hosts, 1000 Mbit/s: more samples",
-        tasks: ["alone", "job"].map((peers) => stepsOf(peers, "float16", 5, { batch: weakBatch })),
-      });
+      const weak = {};
+      for (const [model, batch] of Object.entries(weakBatches))
+        weak[model] = await inTurn(hosts, {
+          label: `two hosts, 1000 Mbit/s: ${model}, ${batch} samples a rank`,
+          tasks: ["alone", "job"].map((peers) => stepsOf(peers, "float16", 5, { model, batch })),
+        });
       const large = await run(
         "two hosts, 1000 Mbit/s: many numbers",
         hosts,
@@ -123,7 +126,7 @@ async function measure(earlier) {
   /** Steps over links on which an exchange takes 0.6 of the backward pass. */
   async function measureOverlap() {
     const hosts = fakeHosts(2);
-    const of = (peers, wire, more) => stepsOf(peers, wire, 5, { batch: weakBatch, ...more });
+    const of = (peers, wire, more) => stepsOf(peers, wire, 5, { batch: weakBatches.mlp, ...more });
     try {
       const [plain, forward, ...empty] = await run("two ranks without a network", hosts, [
         of("none", "float32"),

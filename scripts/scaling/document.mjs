@@ -35,7 +35,7 @@ export function scalingDocument(found) {
   const plain = found.empty.find(({ task }) => task.peers === "none");
   const worst = Math.max(...settings.map(({ step, model }) => Math.abs(model / step - 1)));
   const { weak, large, overlap, date } = found.paired;
-  const stalls = [weak.job, ...overlap.settings.map(({ job }) => job)].map((each) => each.stall);
+  const stalls = [...Object.values(weak), ...overlap.settings].map(({ job }) => job.stall);
   const most = (which, of = stalls) => ms(Math.max(...of.map((each) => each[which])));
   const cuts = found.empty.filter(({ task }) => task.peers === "empty");
   const [float32, float16] = large.map(({ milliseconds }) => milliseconds);
@@ -75,8 +75,8 @@ request that may wait behind the data of the other direction: at 10 Mbit/s excha
 Measured in turns, on ${date}:
 
 ${overlapLine(overlap)}
-- Weak scaling from one rank to two at 1000 Mbit/s, ${weak.job.task.batch} samples a rank: ${percent(weak.alone.step / weak.job.step)} (${ms(weak.alone.step)} ms
-  a step alone, ${ms(weak.job.step)} ms together).
+- Weak scaling from one rank to two at 1000 Mbit/s, the time of a step alone by that of a step together:
+${weakLines(weak)}
 - The mean of ${large[0].task.numbers / 1e6} million numbers at 1000 Mbit/s takes ${ms(float32)} ms in float32 and ${ms(float16)} ms in float16, which is ${(float32 / float16).toFixed(2)} times faster.
 - In these steps code of a rank stopped the event loop for at most ${most("own")} ms, and during the means of many numbers for ${most(
     "own",
@@ -100,6 +100,22 @@ ${table(
 
 ${manyRanksPart(found)}`;
 }
+
+/** What the models of weak scaling are. */
+const weakModels = {
+  mlp: "the MLP",
+  cnn: "the CNN of the digits app",
+  gpt: "the GPT of the language-model app",
+};
+
+/** How much of its speed a rank keeps beside another one, by model. */
+const weakLines = (weak) =>
+  Object.entries(weak)
+    .map(
+      ([model, { alone, job }]) =>
+        `  - ${weakModels[model]}, ${job.task.batch} samples a rank: ${percent(alone.step / job.step)} (${ms(alone.step)} ms alone, ${ms(job.step)} ms together).`,
+    )
+    .join("\n");
 
 /** What five buckets hide of an exchange that is a little shorter than the backward pass. */
 function overlapLine({ backward, settings }) {

@@ -55,7 +55,9 @@ it("the document has what was measured beside the model", () => {
     rates: [{ megabits: 100, link, steps: measured("job", 30) }],
     paired: {
       date: "2026-01-02",
-      weak: { alone: { step: 24 }, job: { task: of("job", "float16", 5), step: 48, stall } },
+      weak: {
+        mlp: { alone: { step: 24 }, job: { task: of("job", "float16", 5), step: 48, stall } },
+      },
       overlap: {
         backward: 10,
         settings: [

@@ -2,11 +2,11 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { Exchange, GradientExchange } from "@halfstep/distributed";
 import { init } from "@halfstep/distributed/node";
-import { Mlp } from "@halfstep/models";
 import { SGD } from "@halfstep/optim";
-import { crossEntropy, flatten, type Runtime } from "@halfstep/tensor";
+import { flatten, type Runtime } from "@halfstep/tensor";
 import { openRuntime } from "../../src/cli/open-runtime.js";
 import { type Call, emptyCarrier, notingCarrier } from "./carriers.js";
+import { builds } from "./models.js";
 import { StallMeter } from "./stalls.js";
 import type {
   CallTimes,
@@ -21,10 +21,6 @@ import type {
 } from "./tasks.js";
 
 const tasks: readonly ScalingTask[] = JSON.parse(process.argv[2] ?? "[]");
-
-/** Eight products of equal size, whose gradients are ready one after the other: 1.2 million parameters. */
-const width = 384;
-const sizes = [width, width, width, width, width, width, width, width, 10] as const;
 
 const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number;
@@ -57,8 +53,8 @@ async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined>
   }
   runtime ??= (await openRuntime({ device: "gpu" })).runtime;
   const { batch, buckets, wire, peers } = task;
-  const model = new Mlp(runtime, { sizes, seed: 1 });
-  const optimizer = new SGD(runtime.target, flatten(model.parameters()), { lr: 0.01 });
+  const training = builds[task.model ?? "mlp"](runtime, batch);
+  const optimizer = new SGD(runtime.target, flatten(training.model.parameters()), { lr: 0.01 });
   let calls: Call[] = [];
   const peersOf = { alone: undefined, none: undefined, empty: emptyCarrier(), job: carrier }[peers];
   const exchange =
@@ -67,12 +63,9 @@ async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined>
       notingCarrier(peersOf, (call) => calls.push(call)),
       { wire, buckets, leastBytes: 2 ** 16 },
     );
-  const features = Float32Array.from({ length: batch * width }, (_, i) => Math.sin(i * 12.9898));
-  const labels = Uint32Array.from({ length: batch }, (_, i) => i % 10);
   const step = async (): Promise<void> => {
     const loss = await (runtime as Runtime).step(() => {
-      const x = (runtime as Runtime).tensor(features, [batch, width]);
-      const loss = crossEntropy(model.forward(x), (runtime as Runtime).tensor(labels));
+      const loss = training.loss();
       if (task.isForward) return loss;
       loss.backward();
       exchange?.reduce(optimizer);

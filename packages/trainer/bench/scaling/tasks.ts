@@ -1,6 +1,9 @@
 import type { WireFormat } from "@halfstep/distributed";
 import type { Stall } from "./stalls.js";
 
+/** A model that is trained. */
+export type ModelName = "mlp" | "cnn" | "gpt";
+
 /** Steps of training: how long they take, beside what they would take without a network. */
 export interface StepsTask {
   readonly kind: "steps";
@@ -11,6 +14,8 @@ export interface StepsTask {
   readonly peers: "alone" | "none" | "empty" | "job";
   readonly wire: WireFormat;
   readonly buckets: number;
+  /** Default "mlp". */
+  readonly model?: ModelName;
   /** Samples of a rank. */
   readonly batch: number;
   /** Whether a step has the forward pass alone. Default false. */
