@@ -45,6 +45,14 @@ describe("reading and writing", async () => {
     });
   });
 
+  test("a wait and a read at the same time use the buffers that each used alone", async () => {
+    await device.read(buffer, 0, 256);
+    await device.settled();
+    const before = device.counters.snapshot();
+    for (let i = 0; i < 3; i++) await Promise.all([device.settled(), device.read(buffer, 0, 256)]);
+    expect(device.counters.since(before)).toMatchObject({ buffersCreated: 0 });
+  });
+
   test("a read sees its own place in the queue, whatever comes after it in the same turn", async () => {
     const results: Promise<ArrayBuffer>[] = [];
     for (let i = 0; i < 8; i++) {

@@ -9,6 +9,8 @@ import { createStaging, mapped } from "./staging.js";
 const kept = 6;
 /** Limit in bytes: larger staging buffers are not kept, and combined reads do not exceed it. */
 const largestKept = 64 * 2 ** 20;
+/** The size of a buffer that is mapped for no contents. */
+const fenceBytes = 4;
 
 interface Wanted {
   readonly buffer: GPUBuffer;
@@ -25,6 +27,8 @@ interface Wanted {
 /** Reads buffers through a ring of staging buffers. Reads of the same turn share one copy, one submit and one map. */
 export class ReadBack {
   readonly #free: GPUBuffer[] = [];
+  /** Those of {@link settled}: a wait that overlaps a read, which depends on timing, creates no buffer. */
+  readonly #fences: GPUBuffer[] = [];
   #wanted: Wanted[] = [];
   #wantedBytes = 0;
   readonly #gpu: GPUDevice;
@@ -66,12 +70,13 @@ export class ReadBack {
   /** Resolves when all work submitted before this call is done. */
   async settled(): Promise<void> {
     this.flush();
-    const staging = this.#take(4);
+    const fence = this.#fences.pop() ?? createStaging(this.#gpu, this.#counters, fenceBytes);
     const done = this.#gpu.queue.onSubmittedWorkDone();
     await paced(done.catch((reason: unknown) => this.#health.explain(reason)));
-    await this.#map(staging, 4);
-    staging.unmap();
-    this.#give(staging);
+    await this.#map(fence, fenceBytes);
+    fence.unmap();
+    if (this.#fences.length < kept) this.#fences.push(fence);
+    else fence.destroy();
     await this.#health.assertWell();
   }
 
