@@ -166,9 +166,11 @@ describe("the ranks of a job", () => {
       const [unbroken] = await together(options);
       const { store, own } = oneStore();
       const stopped = await together(options, (rank) => ({ ...own(rank), tellToStop: rank === 1 }));
-      // Four steps after the one in whose exchange they agree.
-      expect(stopped.map((each) => each.steps)).toEqual([6, 6]);
-      expect((await store.newest()).checkpoint?.step).toBe(6);
+      const [last] = stopped.map((each) => each.steps);
+      // Four steps after the one in whose exchange they agree: the second, or the first where that still waits when the second is recorded.
+      expect([5, 6]).toContain(last);
+      expect(stopped.map((each) => each.steps)).toEqual([last, last]);
+      expect((await store.newest()).checkpoint?.step).toBe(last);
       const resumed = await together(options, own);
       expect(resumed.map(({ hash }) => hash)).toEqual([unbroken?.hash, unbroken?.hash]);
     },
