@@ -13,7 +13,7 @@ import { type Domain, domainOf, dtypesOf, quadType } from "./domain.js";
 import { type Form, formOf, type IntegerForms } from "./forms.js";
 import { stripLength } from "./formula/operators.js";
 import { type Indexing, indexingOf, indexingWgsl, inputIndex, stridedRank } from "./indexing.js";
-import { defineKernel, walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
+import { defineWovenKernel, walkMain, walkWorkgroups, zeroBehind } from "./kernel.js";
 import {
   bitsOfElement,
   drawBits,
@@ -23,6 +23,7 @@ import {
   sourceWords,
 } from "./random-bits.js";
 import { withPrefix } from "./wgsl/helper-names.js";
+import type { UnitQuads } from "./wgsl/quad-units.js";
 
 /**
  * A function of a few numbers, as WGSL over quads and as JavaScript: `formula` makes both from one tree. The members `wgsl` and `evaluate`
@@ -256,7 +257,7 @@ function formsOf(program: ElementwiseProgram): readonly Form[] {
 function makeKernel(name: string, variant: string, program: ElementwiseProgram): ElementwiseKernel {
   const { inputs, steps, outputs } = program;
   const forms = formsOf(program);
-  const kernel = defineKernel({
+  const kernel = defineWovenKernel({
     name,
     variant,
     bindings: [
@@ -276,7 +277,12 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
     storedOnce: outputs.map((_, i) => `y${i}`),
     scalars: [{ name: "count", type: "u32" }, ...programScalars(program)],
     conversions: steps.flatMap(({ rounding }) => rounding ?? []),
-    body: (context) => wgslOf(program, forms, context),
+    streamed: [
+      ...inputs.flatMap((kind, i) => (kind === "same" ? [`x${i}`] : [])),
+      ...outputs.map((_, i) => `y${i}`),
+    ],
+    body: (context, _, quads) => wgslOf(program, forms, context, quads),
+    // With pairs an invocation of as many workgroups moves half as many units.
     workgroups: ({ count }, _, context) =>
       walkWorkgroups(Math.ceil((count as number) / 4), context, quadsPerWorkgroup),
     reference: (views, values) => evaluateProgram(program, views, values),
@@ -373,18 +379,38 @@ function wgslOf(
   program: ElementwiseProgram,
   forms: readonly Form[],
   context: ProgramContext,
+  quads: UnitQuads = 1,
 ): string {
   const { inputs, outputs } = program;
   const domains = domainsOf(program);
   let code = stepFunctions(program);
-  for (const [i, kind] of inputs.entries()) code += indexingWgsl(kind, `x${i}`, domains[i]);
-  code += walkMain("(s.count + 3u) / 4u", context);
-  for (const i of inputs.keys()) code += `  let v${i} = quad_x${i}(index);\n`;
-  code += stepStatements(program, "index");
-  for (const [i, step] of outputs.entries()) {
-    const type = quadType((forms[step] as Form).result);
-    code += `  store_y${i}(index, ${zeroBehind(`v${inputs.length + step}`, "s.count", type)});\n`;
-  }
+  for (const [i, kind] of inputs.entries())
+    if (quads === 1 || kind !== "same") code += indexingWgsl(kind, `x${i}`, domains[i]);
+  code += walkMain(`(s.count + ${4 * quads - 1}u) / ${4 * quads}u`, context);
+  // The statements of quad `index`: alone, or as one half of a pair.
+  const quad = (half: string): string =>
+    `${inputs
+      .map(
+        (kind, i) =>
+          `  let v${i} = ${half && kind === "same" ? `x${i}_pair${half}` : `quad_x${i}(index)`};\n`,
+      )
+      .join("")}${stepStatements(program, "index")}${outputs
+      .map((step, i) => {
+        const type = quadType((forms[step] as Form).result);
+        const value = zeroBehind(`v${inputs.length + step}`, "s.count", type);
+        return half ? `  y${i}_pair${half} = ${value};\n` : `  store_y${i}(index, ${value});\n`;
+      })
+      .join("")}`;
+  if (quads === 1) return `${code}${quad("")}  }\n}\n`;
+  for (const [i, kind] of inputs.entries())
+    if (kind === "same") code += `  let x${i}_pair = load_x${i}(index);\n`;
+  for (const i of outputs.keys()) code += `  var y${i}_pair: mat2x4f;\n`;
+  code += "  let pair = index;\n";
+  for (const half of [0, 1])
+    code += `  { let index = pair * 2u + ${half}u;\n${quad(`[${half}]`)}  }\n`;
+  // The memory of a quad behind the end may belong to another.
+  for (const i of outputs.keys())
+    code += `  if (pair * 8u + 4u < s.count) { store_y${i}(pair, y${i}_pair); } else { store_first_y${i}(pair, y${i}_pair[0]); }\n`;
   return `${code}  }\n}\n`;
 }
 

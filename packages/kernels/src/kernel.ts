@@ -1,4 +1,10 @@
-import type { HalfDType, Kernel, ProgramContext, Workgroups } from "@halfstep/device";
+import type {
+  HalfDType,
+  Kernel,
+  KernelBinding,
+  ProgramContext,
+  Workgroups,
+} from "@halfstep/device";
 import type { NarrowDType } from "@halfstep/formats/dtypes";
 import { isCpu } from "./cpu-adapter.js";
 import { factorsOf, type KernelDefinition } from "./definition.js";
@@ -10,6 +16,7 @@ import { weaveEpilogue } from "./weave-epilogue.js";
 import { weaveTwin } from "./weave-twin.js";
 import { elementWgsl } from "./wgsl/elements.js";
 import { withSubgroups } from "./wgsl/pinned-subgroups.js";
+import { hasPairs } from "./wgsl/quad-units.js";
 import {
   conversionFunctions,
   narrowFormats,
@@ -54,12 +61,23 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
     program(context) {
       const formats = narrowFormats(context, conversions);
       const copied = definition.copied?.(context) ?? [];
+      const isStreamed = ({ name }: KernelBinding) => definition.streamed?.includes(name) ?? false;
+      // Code in stores is woven for quads.
+      const inPairs =
+        !woven &&
+        !isCpu(context) &&
+        bindings.some(isStreamed) &&
+        bindings.every((binding, i) => !isStreamed(binding) || hasPairs(context.bindings[i]));
       const moved: readonly StorageBinding[] = definition.movesQuads?.(context)
         ? bindings.map((binding) => ({ ...binding, unit: 4 as const }))
-        : bindings.map((binding, i) => (copied[i] ? { ...binding, copied: copied[i] } : binding));
+        : bindings.map((binding, i) => ({
+            ...binding,
+            copied: copied[i],
+            inPairs: inPairs && isStreamed(binding),
+          }));
       const own = {
         directives: definition.directives?.(context) ?? "",
-        body: definition.body(context, woven),
+        body: definition.body(context, woven, inPairs ? 2 : 1),
       };
       const { directives, body } = definition.subgroups?.(context)
         ? withSubgroups(own, context)

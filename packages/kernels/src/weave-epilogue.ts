@@ -47,7 +47,7 @@ export function weaveEpilogue(definition: WovenDefinition, epilogue: Epilogue): 
     conversions: [...conversions, ...epilogue.conversions],
     woven: { ...definition.woven, epilogue },
     one: wovenName("one"),
-    body: (context, woven) => body(ownContext(context), woven),
+    body: (context, woven, quads) => body(ownContext(context), woven, quads),
     ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
     ...(copied && { copied: (context) => copied(ownContext(context)) }),
     ...(directives && { directives: (context) => directives(ownContext(context)) }),

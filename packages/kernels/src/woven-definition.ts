@@ -3,14 +3,19 @@ import type { KernelDefinition } from "./definition.js";
 import type { Domain } from "./domain.js";
 import type { Indexing } from "./indexing.js";
 import type { Observation } from "./observers/store-observer.js";
+import type { UnitQuads } from "./wgsl/quad-units.js";
 
 /**
  * The definition of a kernel with code woven into its stores, or of a library kernel whose body supports weaving. Only the files
  * weave-….ts and these kernels make it.
  */
 export interface WovenDefinition extends KernelDefinition {
-  /** @param woven the code woven into the stores; undefined where there is none. Only then may a body copy memory without `store_x`. */
-  body(context: ProgramContext, woven?: Woven): string;
+  /**
+   * @param woven the code woven into the stores; undefined where there is none. Only then may a body copy memory without `store_x`.
+   * @param quads the quads in a unit of the operands in `streamed`: with two, `load_x` and `store_x` of these move pairs. Default 1. It
+   * is 1 where code is woven into the stores.
+   */
+  body(context: ProgramContext, woven?: Woven, quads?: UnitQuads): string;
   readonly woven?: Woven;
   /** True where the body itself passes the result through `woven.epilogue`. The result has a scalar `n`, its number of columns. */
   readonly weavesEpilogue?: boolean;
@@ -19,6 +24,11 @@ export interface WovenDefinition extends KernelDefinition {
    * float16 or 16 bytes of float32. Their length is a multiple of that number.
    */
   copied?(context: ProgramContext): readonly (4 | 8 | undefined)[];
+  /**
+   * The operands that the program streams, if it can move pairs of their quads. They begin at whole pairs, and quads that lie in none are
+   * stored by `store_first_x`.
+   */
+  readonly streamed?: readonly string[];
   /** True for products of matrices whose first two bindings are factors with rows, as `factorRows` returns them. */
   readonly hasFactorRows?: boolean;
 }

@@ -122,6 +122,32 @@ export const withSubgroups = <B>(target: LaunchTarget<B>, subgroupSize: number):
 export const withHardware = <B>(target: LaunchTarget<B>, hardware: Hardware): LaunchTarget<B> =>
   pretending(target, hardware.class, { hardware });
 
+/** A GPU of no vendor, without matrix hardware. */
+export const someGpu: Hardware = {
+  ...{ class: "a GPU", workgroupBytes: 16_384, workgroupInvocations: 256 },
+  ...{ matrixSubgroupSize: 0, subgroupMatrices: [] },
+};
+
+/** The WGSL of the programs of some launches in a context, by the names of their kernels. */
+export function programsOf(
+  context: Omit<ProgramContext, "bindings">,
+  launches: (target: LaunchTarget<object>) => void,
+): Readonly<Record<string, string>> {
+  const codes: Record<string, string> = {};
+  launches({
+    allocate: () => ({}),
+    launch({ kernel, bindings }) {
+      codes[kernel.name] = kernel.program({ ...context, bindings }).code;
+    },
+  });
+  return codes;
+}
+
+/** An operand of launches that do not run. */
+export const withoutMemory = (length: number, dtype: DType): Binding<object> => ({
+  ...{ buffer: {}, offset: 0, length, dtype },
+});
+
 /** The same target for devices that have no subgroups. */
 export const withoutSubgroups = <B>(target: LaunchTarget<B>): LaunchTarget<B> =>
   withSubgroups(target, 0);

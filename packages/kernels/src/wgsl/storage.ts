@@ -11,6 +11,7 @@ import { domainOf, scalarType } from "../domain.js";
 import type { Woven } from "../woven-definition.js";
 import { twinOf, wovenName } from "../woven-names.js";
 import { asQuad, elementWgsl, magnitudesOf, type Unit } from "./elements.js";
+import { pairDeclarations } from "./quad-units.js";
 
 /**
  * WGSL through which a kernel accesses its buffers, independent of their storage. For a binding `x` of unit 4 (quads of elements):
@@ -58,7 +59,9 @@ export function storageDeclarations(
 /** A binding of a program. */
 export interface StorageBinding extends KernelBinding {
   /** Elements that the program copies at a time, as they are stored: `stored_x(i)` is all that it gets. */
-  readonly copied?: 4 | 8;
+  readonly copied?: 4 | 8 | undefined;
+  /** True where the program moves pairs of quads of 16-bit elements, as {@link pairDeclarations} tells. */
+  readonly inPairs?: boolean;
 }
 
 /** The properties that decide how CPU adapters decode float16. */
@@ -143,6 +146,7 @@ function declareBinding(
     unit = 4,
     atomic,
     copied,
+    inPairs,
     dtypes: accepted = floatingDTypes,
   } = bindings[index] as StorageBinding;
   const storage = context.bindings[index];
@@ -174,6 +178,9 @@ fn stored_${name}(i: u32) -> ${type} { return ${name}_data[i]; }
   const value = unit === 1 ? scalar : `vec${unit}<${scalar}>`;
   const mode = access === "read" ? "read" : "read_write";
   const round = rounding ? (v: string) => `round${unit}_${rounding}(${v})` : (v: string) => v;
+  if (inPairs)
+    return `@group(0) @binding(${index}) var<storage, ${mode}> ${data}: array<vec4u>;
+${pairDeclarations(name, dtype as HalfDType, access === "read", round)}`;
   const roundOne = rounding ? (v: string) => `round1_${rounding}(${v})` : (v: string) => v;
 
   let code = `@group(0) @binding(${index}) var<storage, ${mode}> ${data}: array<${wgsl.array(unit)}>;\n`;

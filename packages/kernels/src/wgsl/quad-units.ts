@@ -1,0 +1,122 @@
+import type { HalfDType, ProgramContext } from "@halfstep/device";
+import { dtypes } from "@halfstep/formats/dtypes";
+
+/**
+ * The quads that an invocation loads or stores at a time: one, or a pair of neighbours. In WGSL a pair is a `mat2x4f`, whose columns
+ * are the quads.
+ */
+export type UnitQuads = 1 | 2;
+
+/**
+ * Whether a program that streams an operand with this storage can move pairs of its quads. On GPUs a lane moves 16 bytes at a time: two
+ * quads where all operands have 16 bits. Beside one of 32 bits quads stay alone: its pairs would lie 32 bytes apart from lane to lane.
+ */
+export const hasPairs = (storage: ProgramContext["bindings"][number] | undefined): boolean =>
+  storage !== undefined && dtypes[storage.dtype].bits === 16;
+
+/** A quad of a unit, in WGSL. */
+export interface Quad {
+  /** Its elements in an operand. */
+  of(operand: string): string;
+  /** Its index, where units are counted by quads. */
+  readonly index: string;
+}
+
+/**
+ * Statements on the quads of the units with these indices, WGSL expressions, after those that load each operand that they read. Operands
+ * have unit i at `base + i`.
+ */
+export function holding(
+  quads: UnitQuads,
+  indices: readonly string[],
+  statements: (units: readonly (readonly Quad[])[]) => string,
+): string {
+  const operands = new Set<string>();
+  const unitOf = (index: string, u: number): readonly Quad[] => {
+    const quad = (half: string, at: string): Quad => ({
+      of(operand) {
+        operands.add(operand);
+        return `${operand}_${u}${half}`;
+      },
+      index: at,
+    });
+    return quads === 1
+      ? [quad("", index)]
+      : [0, 1].map((half) => quad(`[${half}]`, `(${index} * 2u + ${half}u)`));
+  };
+  const code = statements(indices.map(unitOf));
+  const load = (x: string): string =>
+    indices.map((index, u) => `    let ${x}_${u} = load_${x}(base + ${index});\n`).join("");
+  return [...operands].map(load).join("") + code;
+}
+
+/** Statements on the quads of one unit. A quad alone is loaded where they read it. */
+export const loadingUnit = (
+  quads: UnitQuads,
+  index: string,
+  load: (operand: string) => string,
+  statements: (unit: readonly Quad[]) => string,
+): string =>
+  quads === 1
+    ? statements([{ of: load, index }])
+    : holding(quads, [index], (units) => units.map(statements).join(""));
+
+/** The same statements for each quad of a unit. Names that they declare are known to them only, where there are two quads. */
+export const eachQuad = (unit: readonly Quad[], statements: (quad: Quad) => string): string =>
+  unit.length === 1
+    ? unit.map(statements).join("")
+    : unit.map((quad) => `    {\n${statements(quad)}    }\n`).join("");
+
+/** A value, and the statements before it with the indentation of the next one. */
+export interface Computed {
+  readonly before: string;
+  readonly value: string;
+}
+
+/** Statements that store a value in each quad of the unit at `place` of `out`. */
+export function storeUnit(
+  unit: readonly Quad[],
+  place: string,
+  out: string,
+  stored: (quad: Quad) => Computed,
+): string {
+  if (unit.length === 1)
+    return eachQuad(unit, (quad) => {
+      const { before, value } = stored(quad);
+      return `${before}store_${out}(${place}, ${value});\n`;
+    });
+  let half = 0;
+  const code = eachQuad(unit, (quad) => {
+    const { before, value } = stored(quad);
+    return `${before}${out}_pair[${half++}] = ${value};\n`;
+  });
+  return `    var ${out}_pair: mat2x4f;\n${code}    store_${out}(${place}, ${out}_pair);\n`;
+}
+
+/**
+ * Declarations of a binding `x` that a program moves in pairs of quads of 16 bits: `load_x(i)` and `store_x(i, pair)` move pair i, 16
+ * bytes. `store_first_x(i, quad)` stores the first quad of a pair alone, because the bytes behind a result may belong to another.
+ */
+export function pairDeclarations(
+  name: string,
+  dtype: HalfDType,
+  isRead: boolean,
+  round: (value: string) => string,
+): string {
+  const data = `${name}_data`;
+  const decoded = (words: string): string => round(`quad_${dtype}(${words})`);
+  const encoded = (value: string): string => `encode4_${dtype}(${round(value)})`;
+  if (isRead)
+    return `fn load_${name}(i: u32) -> mat2x4f {
+  let words = ${data}[i];
+  return mat2x4f(${decoded("words.xy")}, ${decoded("words.zw")});
+}
+`;
+  return `fn store_${name}(i: u32, v: mat2x4f) { ${data}[i] = vec4u(${encoded("v[0]")}, ${encoded("v[1]")}); }
+fn store_first_${name}(i: u32, v: vec4f) {
+  let words = ${encoded("v")};
+  ${data}[i].x = words.x;
+  ${data}[i].y = words.y;
+}
+`;
+}
