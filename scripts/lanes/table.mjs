@@ -68,7 +68,7 @@ export const lanes = [
       ...gpuTests,
       "packages/kernels": {
         ...gpuTests["packages/kernels"],
-        lane: ["attention", "convolutions", "matrices", "matrix-blocks", "rows"],
+        lane: ["attention", "convolutions", "matrices", "matrix-blocks", "norm-rows", "rows"],
       },
       "packages/trainer": { lane: ["training", "programs"] },
     },

@@ -1,15 +1,21 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import { defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
+import type { KeptUnit } from "../wgsl/kept-row.js";
+import { eachQuad, loadingUnit, type UnitQuads } from "../wgsl/quad-units.js";
+import type { Team } from "../wgsl/team.js";
 import { normNormalize } from "./normalize.js";
 import {
   byOwner,
+  isInPairs,
   ownerVariant,
   quadLoop,
+  type RowsCode,
   rowOwner,
   rowsProgram,
   rowsUseSubgroups,
   rowsWorkgroups,
+  withParameters,
 } from "./row-owner.js";
 import { type NormShape, type NormStatistics, present, presentBindings } from "./shape.js";
 import { normStatistics } from "./statistics.js";
@@ -19,7 +25,8 @@ import { normStatistics } from "./statistics.js";
  * width]; absent operands are left out. Statistics are float32, relative to each group's own mean, by partial sums that are merged by their
  * means and squared deviations (Chan, Golub and LeVeque 1983). Without `mean`, rstd is that of RMS norm.
  *
- * Layer and RMS norm of rows in whole quads take one launch.
+ * Layer and RMS norm of rows in whole quads take one launch. On GPUs registers hold a row of usual width, in which mean and squares are
+ * summed one after the other.
  */
 export function norm<B>(
   target: LaunchTarget<B>,
@@ -49,7 +56,10 @@ export function norm<B>(
     out: batch * width,
   });
   target.launch({
-    kernel: rowsKernel(owner, { mean: !!mean, weight: !!weight, bias: !!bias }),
+    kernel: rowsKernel(owner, {
+      ...{ mean: !!mean, weight: !!weight, bias: !!bias },
+      pairs: isInPairs(width),
+    }),
     bindings: presentBindings([input, mean, rstd, weight, bias, out]),
     scalars: { batch, width, eps, scale: 1 / width },
   });
@@ -59,20 +69,25 @@ interface Parts {
   readonly mean: boolean;
   readonly weight: boolean;
   readonly bias: boolean;
+  readonly pairs: boolean;
 }
 
 /** Quads in a block of {@link centredStatistics}. */
-const block = 16;
+const blockQuads = 16;
+
+/** WGSL: `origin`, the median of three elements of the vector `first`. */
+const originOfFirst =
+  "let origin = max(min(first.x, first.y), min(max(first.x, first.y), first.z));";
 
 /**
  * One pass. A block is summed relative to the mean of the elements before it, and the first block relative to the median of three elements,
  * which a single outlier does not move. So little precision is lost when the square of its mean is subtracted. Each of the four lanes of a
  * quad has its own mean until the end.
  */
-const centredStatistics = (
-  total: (value: string) => string,
-): string => `  let first = load_input(base);
-  let origin = max(min(first.x, first.y), min(max(first.x, first.y), first.z));
+function centredStatistics(total: (value: string) => string, quads: UnitQuads): string {
+  const block = blockQuads / quads;
+  return `  let first = load_input(base)${quads === 1 ? "" : "[0]"};
+  ${originOfFirst}
   var own_mean = vec4f(origin);
   var own_squares = vec4f();
   var seen = 0.0;
@@ -81,11 +96,20 @@ const centredStatistics = (
     var block_sum = vec4f();
     var block_squares = vec4f();
     for (var c = start; c < stop; c += lanes) {
-      let d = load_input(base + c) - own_mean;
+${loadingUnit(
+  quads,
+  "c",
+  (x) => `load_${x}(base + c)`,
+  (unit) =>
+    eachQuad(
+      unit,
+      ({ of }) => `      let d = ${of("input")} - own_mean;
       block_sum += d;
       block_squares += d * d;
-    }
-    let n = f32((stop - start + lanes - 1u) / lanes);
+`,
+    ),
+)}    }
+    let n = f32((stop - start + lanes - 1u) / lanes${quads === 1 ? "" : " * 2u"});
     let shift = block_sum / n;
     let share = n / (seen + n);
     own_squares += (block_squares - block_sum * shift) + shift * shift * (seen * share);
@@ -97,15 +121,74 @@ const centredStatistics = (
   let off = own_mean - mean;
   own_squares += seen * off * off;
 `;
+}
 
-const plainStatistics = `  var own_squares = vec4f();
-  ${quadLoop(`    let x = load_input(base + c);
+const plainStatistics = (quads: UnitQuads): string => `  var own_squares = vec4f();
+  ${quadLoop(
+    loadingUnit(
+      quads,
+      "c",
+      (x) => `load_${x}(base + c)`,
+      (unit) =>
+        eachQuad(
+          unit,
+          ({ of }) => `    let x = ${of("input")};
     own_squares += x * x;
-`)}`;
+`,
+        ),
+    ),
+  )}`;
+
+/**
+ * The statistics of a row in registers: its sum relative to the median of three elements of a quad, and then its squares relative to the
+ * mean.
+ */
+function keptStatistics(units: readonly KeptUnit[], whole: Team, hasMean: boolean): string {
+  const inside = (x: (input: string) => string): readonly string[] =>
+    units.flatMap((unit) =>
+      unit.quads.map(({ of }) => `select(vec4f(), ${x(of("input"))}, ${unit.inside})`),
+    );
+  const mean = `    let first = ${whole.first(units[0]?.quads[0]?.of("input") ?? "")};
+    ${originOfFirst}
+    var own_sum = vec4f();
+${inside((x) => `${x} - origin`)
+  .map((d) => `    own_sum += ${d};\n`)
+  .join("")}    let mean = origin + ${whole.total("own_sum")} * s.scale;
+`;
+  return `${hasMean ? mean : ""}    var own_squares = vec4f();
+${inside((x) => (hasMean ? `${x} - mean` : x))
+  .map((d) => `    { let d = ${d}; own_squares += d * d; }\n`)
+  .join("")}`;
+}
 
 const rowsKernel = byOwner<Parts, Kernel>((owner, parts) => {
-  const { mean, weight, bias } = parts;
-  return defineKernel({
+  const { mean, weight, bias, pairs } = parts;
+  const rstdOf = (
+    total: (value: string) => string,
+  ): string => `  let rstd = inverseSqrt(${total("own_squares")} * s.scale + s.eps);
+  if (lane == 0u) {
+${mean ? "    store_mean(row, mean);\n" : ""}    store_rstd(row, rstd);
+  }
+`;
+  const numbers = `vec4f(${mean ? "mean" : "0.0"}, rstd, 0.0, 0.0);\n`;
+  const code: RowsCode = {
+    numbers: (total, quads) =>
+      `${mean ? centredStatistics(total, quads) : plainStatistics(quads)}${rstdOf(total)}  return ${numbers}`,
+    parameters: (c) =>
+      `${weight ? `    let gain = load_weight(${c});\n` : ""}${bias ? `    let bias = load_bias(${c});\n` : ""}`,
+    stored: ({ of }) => ({
+      before: `      let centred = ${of("input")}${mean ? " - numbers.x" : ""};
+      let scaled = centred * numbers.y${weight ? " * gain" : ""};
+      `,
+      value: `scaled${bias ? " + bias" : ""}`,
+    }),
+    kept: (units, whole) => ({
+      numbers: `${keptStatistics(units, whole, mean)}${rstdOf(whole.total)}  let numbers = ${numbers}`,
+      stored: withParameters(code),
+    }),
+    out: "out",
+  };
+  return defineWovenKernel({
     name: "norm",
     epilogue: "store",
     factors: 8,
@@ -124,26 +207,8 @@ const rowsKernel = byOwner<Parts, Kernel>((owner, parts) => {
       { name: "eps", type: "f32" },
       { name: "scale", type: "f32" },
     ],
-    body: (context) =>
-      rowsProgram(
-        owner,
-        {
-          numbers: (
-            total,
-          ) => `${mean ? centredStatistics(total) : plainStatistics}  let rstd = inverseSqrt(${total("own_squares")} * s.scale + s.eps);
-  if (lane == 0u) {
-${mean ? "    store_mean(row, mean);\n" : ""}    store_rstd(row, rstd);
-  }
-  return vec4f(${mean ? "mean" : "0.0"}, rstd, 0.0, 0.0);
-`,
-          parameters: `${weight ? "    let gain = load_weight(c);\n" : ""}${bias ? "    let bias = load_bias(c);\n" : ""}`,
-          store: `      let centred = load_input(q)${mean ? " - numbers.x" : ""};
-      let scaled = centred * numbers.y${weight ? " * gain" : ""};
-      store_out(q, scaled${bias ? " + bias" : ""});
-`,
-        },
-        context,
-      ),
+    ...(pairs && { streamed: ["input", "out"] }),
+    body: (context, _, quads) => rowsProgram(owner, code, context, quads),
     subgroups: (context) => rowsUseSubgroups(owner, context),
     workgroups: ({ batch }, _, context) => rowsWorkgroups(owner, batch as number, context),
     reference(views, scalars) {

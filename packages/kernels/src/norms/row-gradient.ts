@@ -1,10 +1,13 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import { defineWovenKernel } from "../kernel.js";
+import { type Computed, eachQuad, loadingUnit, type Quad } from "../wgsl/quad-units.js";
 import {
   byOwner,
+  isInPairs,
   ownerVariant,
   quadLoop,
   type RowOwner,
+  type RowsCode,
   rowsProgram,
   rowsUseSubgroups,
   rowsWorkgroups,
@@ -30,7 +33,7 @@ export function rowGradient<B>(
 ): Launch<B> {
   const { input, mean, rstd, weight, outGradient, inputGradient } = operands;
   return {
-    kernel: gradientKernel(owner, { mean: !!mean, weight: !!weight }),
+    kernel: gradientKernel(owner, { mean: !!mean, weight: !!weight, pairs: isInPairs(width) }),
     bindings: presentBindings([input, mean, rstd, weight, outGradient, inputGradient]),
     scalars: { batch, width, scale: 1 / width },
   };
@@ -39,11 +42,70 @@ export function rowGradient<B>(
 interface Parts {
   readonly mean: boolean;
   readonly weight: boolean;
+  readonly pairs: boolean;
 }
 
 const gradientKernel = byOwner<Parts, Kernel>((owner, parts) => {
-  const { mean, weight } = parts;
-  return defineKernel({
+  const { mean, weight, pairs } = parts;
+  const own = `  let mean = ${mean ? "at_mean(row)" : "0.0"};
+  let rstd = at_rstd(row);
+  var sum = vec4f();
+  var products = vec4f();
+`;
+  const centredOf = ({ of }: Quad): string => `${of("input")}${mean ? " - mean" : ""}`;
+  const folded = (
+    total: (value: string) => string,
+  ): string => `  let shift = ${mean ? `${total("sum")} * s.scale` : "0.0"};
+  let slope = ${total("products")} * rstd * s.scale * rstd;
+`;
+  const numbers = "vec4f(mean, rstd, shift, slope);\n";
+  const storedOf = ({ of }: Quad, h: string): Computed => ({
+    before: `      let h = ${h};
+      let centred = ${of("input")}${mean ? " - numbers.x" : ""};
+      `,
+    value: `(h${mean ? " - numbers.z" : ""} - centred * numbers.w) * numbers.y`,
+  });
+  const code: RowsCode = {
+    numbers: (total, quads) =>
+      `${own}  ${quadLoop(
+        loadingUnit(
+          quads,
+          "c",
+          (x) => `load_${x}(base + c)`,
+          (unit) =>
+            eachQuad(
+              unit,
+              (
+                quad,
+              ) => `    let h = ${quad.of("outGradient")}${weight ? ` * load_weight(${quad.index})` : ""};
+    sum += h;
+    products += h * (${centredOf(quad)});
+`,
+            ),
+        ),
+      )}${folded(total)}  return ${numbers}`,
+    parameters: (c) => (weight ? `    let gain = load_weight(${c});\n` : ""),
+    stored: (quad) => storedOf(quad, `${quad.of("outGradient")}${weight ? " * gain" : ""}`),
+    kept(units, { total }) {
+      const kept = new Map<Quad, string>();
+      const sums = units.flatMap(({ inside, quads }) =>
+        quads.map((quad) => {
+          const h = `h${kept.size}`;
+          kept.set(quad, h);
+          return `    let ${h} = ${quad.of("outGradient")}${weight ? ` * load_weight(${quad.index})` : ""};
+    sum += select(vec4f(), ${h}, ${inside});
+    products += select(vec4f(), ${h} * (${centredOf(quad)}), ${inside});
+`;
+        }),
+      );
+      return {
+        numbers: `${own}${sums.join("")}${folded(total)}  let numbers = ${numbers}`,
+        stored: (quad) => storedOf(quad, kept.get(quad) ?? ""),
+      };
+    },
+    out: "inputGradient",
+  };
+  return defineWovenKernel({
     name: "normInputGradient",
     epilogue: "store",
     factors: 8,
@@ -61,29 +123,8 @@ const gradientKernel = byOwner<Parts, Kernel>((owner, parts) => {
       { name: "width", type: "u32" },
       { name: "scale", type: "f32" },
     ],
-    body: (context) =>
-      rowsProgram(
-        owner,
-        {
-          numbers: (total) => `  let mean = ${mean ? "at_mean(row)" : "0.0"};
-  let rstd = at_rstd(row);
-  var sum = vec4f();
-  var products = vec4f();
-  ${quadLoop(`    let h = load_outGradient(base + c)${weight ? " * load_weight(c)" : ""};
-    sum += h;
-    products += h * (load_input(base + c)${mean ? " - mean" : ""});
-`)}  let shift = ${mean ? `${total("sum")} * s.scale` : "0.0"};
-  let slope = ${total("products")} * rstd * s.scale * rstd;
-  return vec4f(mean, rstd, shift, slope);
-`,
-          parameters: weight ? "    let gain = load_weight(c);\n" : "",
-          store: `      let h = load_outGradient(q)${weight ? " * gain" : ""};
-      let centred = load_input(q)${mean ? " - numbers.x" : ""};
-      store_inputGradient(q, (h${mean ? " - numbers.z" : ""} - centred * numbers.w) * numbers.y);
-`,
-        },
-        context,
-      ),
+    ...(pairs && { streamed: ["input", "outGradient", "inputGradient"] }),
+    body: (context, _, quads) => rowsProgram(owner, code, context, quads),
     subgroups: (context) => rowsUseSubgroups(owner, context),
     workgroups: ({ batch }, _, context) => rowsWorkgroups(owner, batch as number, context),
     reference(views, scalars) {

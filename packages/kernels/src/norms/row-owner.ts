@@ -1,6 +1,14 @@
 import type { ProgramContext, Workgroups } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
+import { type KeptUnit, keptRow } from "../wgsl/kept-row.js";
+import {
+  type Computed,
+  loadingUnit,
+  type Quad,
+  storeUnit,
+  type UnitQuads,
+} from "../wgsl/quad-units.js";
 import { type Team, team } from "../wgsl/team.js";
 import type { NormShape } from "./shape.js";
 
@@ -18,27 +26,48 @@ export function rowOwner({ batch, pixels, groups, width }: NormShape): RowOwner 
   return width < 512 ? "middling" : "long";
 }
 
+/** Whether rows of whole quads are also rows of whole pairs of quads, which a program moves where their storage has 16 bits. */
+export const isInPairs = (width: number): boolean => width % 8 === 0;
+
 /** The parts of a program over rows, in WGSL. */
 export interface RowsCode {
   /**
-   * The body of a function from `row`, `lane` and `lanes` to a vec4f, the numbers of a row, whose `steps` quads begin at quad `base`.
-   * `total` is the sum of a vec4f's elements over all lanes, which share a {@link quadLoop}.
+   * The body of a function from `row`, `lane` and `lanes` to a vec4f, the numbers of a row, whose `steps` units of so many quads begin at
+   * unit `base`. `total` is the sum of a vec4f's elements over all lanes, which share a {@link quadLoop}.
    */
-  numbers(total: (value: string) => string): string;
-  /** Statements before those of `store`, for each quad `c` of a row: values that rows share. */
-  readonly parameters: string;
-  /** Statements that store quad `q` of a row of `numbers`. */
-  readonly store: string;
+  numbers(total: (value: string) => string, quads: UnitQuads): string;
+  /** Statements before those of `stored`, for the quad of a row with this index: values that rows share. */
+  parameters(index: string): string;
+  /** What is stored in a quad of a row of `numbers`. */
+  stored(quad: Quad): Computed;
+  /** The same for a row that a team keeps in registers. */
+  kept(units: readonly KeptUnit[], whole: Team): KeptCode;
+  /** The operand in which it is stored. */
+  readonly out: string;
 }
 
-/** Runs `body` for each quad `c` of the row that the invocation processes. */
+/** The code of a row `row` that a team keeps in registers. */
+interface KeptCode {
+  /** Statements that declare `numbers`. */
+  readonly numbers: string;
+  /** What is stored in one of its quads, with the parameters. */
+  stored(quad: Quad): Computed;
+}
+
+/** Runs `body` for each quad, or each unit, `c` of the row that the invocation processes. */
 export const quadLoop = (body: string): string =>
   `for (var c = lane; c < steps; c += lanes) {\n${body}  }\n`;
 
 /** A program over `s.batch` rows of `s.width` elements. */
-export function rowsProgram(owner: RowOwner, code: RowsCode, context: ProgramContext): string {
+export function rowsProgram(
+  owner: RowOwner,
+  code: RowsCode,
+  context: ProgramContext,
+  quads: UnitQuads = 1,
+): string {
   const { whole, rows } = divisionOf(owner, context);
   const total = whole?.total ?? across;
+  const keeps = whole && !isCpu(context);
   const each = (of: (r: number) => string): string =>
     Array.from({ length: rows }, (_, r) => of(r)).join("");
   const head = whole
@@ -54,24 +83,54 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   // The last team may have fewer rows.
   const row = (r: number): string => (rows === 1 ? "index" : `first + ${r}u`);
   const known = (r: number): string => (rows === 1 ? "index" : `min(${row(r)}, s.batch - 1u)`);
-  return `${whole?.declarations ?? ""}
-fn numbers_of(row: u32, lane: u32, lanes: u32) -> vec4f {
-  let steps = s.width / 4u;
-  let base = row * steps;
-${code.numbers(total)}}
-${head}  let first = index * ${rows}u;
-  if (first >= s.batch) { return; }
-  let steps = s.width / 4u;
-${each((r) => `  let numbers_${r} = numbers_of(${known(r)}, lane, lanes);\n`)}  ${quadLoop(
-    `${code.parameters}${each(
+  const steps = `  let steps = s.width / ${4 * quads}u;\n`;
+  const base = isCpu(context) ? "" : "  let base = index * steps;\n";
+  // Rows that share parameters move quads: the quads of a pair have parameters of their own.
+  const again = `${each((r) => `  let numbers_${r} = numbers_of(${known(r)}, lane, lanes);\n`)}  ${quadLoop(
+    `${quads === 1 ? code.parameters("c") : ""}${each(
       (r) => `    ${rows === 1 ? "" : `if (${row(r)} < s.batch) `}{
       let q = (${row(r)}) * steps + c;
       let numbers = numbers_${r};
-${code.store}    }
+${loadingUnit(
+  quads,
+  "c",
+  (x) => `load_${x}(q)`,
+  (unit) => storeUnit(unit, "q", code.out, quads === 1 ? code.stored : withParameters(code)),
+)}    }
 `,
     )}`,
-  )}}
+  )}`;
+  return `${whole?.declarations ?? ""}${keeps ? whole.firstDeclaration : ""}
+fn numbers_of(row: u32, lane: u32, lanes: u32) -> vec4f {
+${steps}  let base = row * steps;
+${code.numbers(total, quads)}}
+${head}  let first = index * ${rows}u;
+  if (first >= s.batch) { return; }
+${steps}${base}${keeps ? keptOrAgain(code, whole, quads, again) : again}}
 `;
+}
+
+/** What is stored in a quad, with the parameters. */
+export const withParameters =
+  ({ parameters, stored }: Pick<RowsCode, "parameters" | "stored">) =>
+  (quad: Quad): Computed => {
+    const { before, value } = stored(quad);
+    return { before: parameters(quad.index) + before, value };
+  };
+
+/** The statements on a row that the registers of a team hold, and `again` for longer ones. */
+function keptOrAgain(code: RowsCode, whole: Team, quads: UnitQuads, again: string): string {
+  const kept = (units: readonly KeptUnit[]): string => {
+    const { numbers, stored } = code.kept(units, whole);
+    const stores = units.map(
+      ({ inside, place, quads: unit }) => `    if (${inside}) {
+${storeUnit(unit, place, code.out, stored)}    }
+`,
+    );
+    return `    let row = index;
+${numbers}${stores.join("")}`;
+  };
+  return keptRow(whole.lanes, quads, "steps", kept, again);
 }
 
 export const rowsUseSubgroups = (owner: RowOwner, context: ProgramContext): boolean =>

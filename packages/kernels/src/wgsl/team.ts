@@ -12,6 +12,9 @@ export interface Team {
   total(value: string): string;
   /** The largest of a vec4f over all invocations, likewise. */
   largest(value: string): string;
+  /** The vec4f of one invocation for all of them, likewise. It needs `firstDeclaration`. */
+  first(value: string): string;
+  readonly firstDeclaration: string;
 }
 
 /**
@@ -25,6 +28,8 @@ export const team = (lanes: number, { subgroupSize }: ProgramContext): Team =>
         sum: (value) => `subgroupAdd(${value})`,
         total: (value) => `team_total(${value}, lane)`,
         largest: (value) => `subgroupMax(${value})`,
+        first: (value) => `subgroupBroadcastFirst(${value})`,
+        firstDeclaration: "",
       }
     : {
         lanes,
@@ -33,6 +38,8 @@ export const team = (lanes: number, { subgroupSize }: ProgramContext): Team =>
         sum: (value) => `team_sum(${value}, lane)`,
         total: (value) => `team_total(${value}, lane)`,
         largest: (value) => `team_largest(${value}, lane)`,
+        first: (value) => `team_first(${value}, lane)`,
+        firstDeclaration: firstInMemory,
       };
 
 const totalBySubgroup = /* wgsl */ `
@@ -63,5 +70,13 @@ ${foldInMemory("team_largest", lanes, "= max(team_parts[lane], team_parts[lane +
 fn team_total(own: vec4f, lane: u32) -> f32 {
   let sum = team_sum(own, lane);
   return (sum.x + sum.y) + (sum.z + sum.w);
+}
+`;
+
+const firstInMemory = /* wgsl */ `fn team_first(own: vec4f, lane: u32) -> vec4f {
+  workgroupBarrier();
+  if (lane == 0u) { team_parts[0] = own; }
+  workgroupBarrier();
+  return team_parts[0];
 }
 `;
