@@ -89,7 +89,8 @@ async function results(...conditions) {
 
 const ofJavaScript =
   /kernels\/src\/(conv2d\/(reference|strip-patch|line-patch)|formula\/strips)\.ts$/;
-const ofTraining = /kernels\/src\/(conv2d\/weight-gradient|batch-norm\/(backward|statistics))\.ts$/;
+const ofTraining =
+  /kernels\/src\/(conv2d\/weight-gradient|batch-norm\/(backward|statistics))|tensor\/src\/run\/(gpu-exchange|host-calls)\.ts$/;
 const noJavaScript =
   'this bundle leaves out the JavaScript of kernels, which runs on the CPU: remove "@halfstep/gpu-only" from the conditions of the bundler';
 const noGradients =
@@ -105,7 +106,7 @@ beforeAll(async () => {
 
 test("a bundle without conditions has and does everything", () => {
   expect(whole.modules.filter((path) => ofJavaScript.test(path))).toHaveLength(4);
-  expect(whole.modules.filter((path) => ofTraining.test(path))).toHaveLength(3);
+  expect(whole.modules.filter((path) => ofTraining.test(path))).toHaveLength(5);
   expect(whole.forCpu).toEqual(Object.keys(partsOfCpu));
   expect(whole.inferred).toHaveLength(30);
   expect(whole.onCpu).toEqual(near(whole.inferred));

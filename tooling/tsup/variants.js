@@ -38,7 +38,11 @@ export const variants = {
         replacement: "absentGradient",
         from: "src/absent-gradient.ts",
       },
-      substitutes: { "src/ops/batch-norm-training.ts": "src/ops/no-batch-norm-training.ts" },
+      substitutes: {
+        "src/ops/batch-norm-training.ts": "src/ops/no-batch-norm-training.ts",
+        "src/run/gpu-exchange.ts": "src/run/no-gpu-exchange.ts",
+        "src/run/host-calls.ts": "src/run/no-host-calls.ts",
+      },
     },
   },
 };

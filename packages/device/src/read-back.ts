@@ -75,8 +75,7 @@ export class ReadBack {
     await paced(done.catch((reason: unknown) => this.#health.explain(reason)));
     await this.#map(fence, fenceBytes);
     fence.unmap();
-    if (this.#fences.length < kept) this.#fences.push(fence);
-    else fence.destroy();
+    this.#fences.push(fence);
     await this.#health.assertWell();
   }
 

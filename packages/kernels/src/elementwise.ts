@@ -277,10 +277,7 @@ function makeKernel(name: string, variant: string, program: ElementwiseProgram):
     storedOnce: outputs.map((_, i) => `y${i}`),
     scalars: [{ name: "count", type: "u32" }, ...programScalars(program)],
     conversions: steps.flatMap(({ rounding }) => rounding ?? []),
-    streamed: [
-      ...inputs.flatMap((kind, i) => (kind === "same" ? [`x${i}`] : [])),
-      ...outputs.map((_, i) => `y${i}`),
-    ],
+    streams: (i) => (inputs[i] ?? "same") === "same",
     body: (context, _, quads) => wgslOf(program, forms, context, quads),
     // With pairs an invocation of as many workgroups moves half as many units.
     workgroups: ({ count }, _, context) =>
@@ -384,8 +381,10 @@ function wgslOf(
   const { inputs, outputs } = program;
   const domains = domainsOf(program);
   let code = stepFunctions(program);
+  let loads = "";
   for (const [i, kind] of inputs.entries())
     if (quads === 1 || kind !== "same") code += indexingWgsl(kind, `x${i}`, domains[i]);
+    else loads += `  let x${i}_pair = load_x${i}(index);\n`;
   code += walkMain(`(s.count + ${4 * quads - 1}u) / ${4 * quads}u`, context);
   // The statements of quad `index`: alone, or as one half of a pair.
   const quad = (half: string): string =>
@@ -402,10 +401,8 @@ function wgslOf(
       })
       .join("")}`;
   if (quads === 1) return `${code}${quad("")}  }\n}\n`;
-  for (const [i, kind] of inputs.entries())
-    if (kind === "same") code += `  let x${i}_pair = load_x${i}(index);\n`;
+  code += `${loads}  let pair = index;\n`;
   for (const i of outputs.keys()) code += `  var y${i}_pair: mat2x4f;\n`;
-  code += "  let pair = index;\n";
   for (const half of [0, 1])
     code += `  { let index = pair * 2u + ${half}u;\n${quad(`[${half}]`)}  }\n`;
   // The memory of a quad behind the end may belong to another.

@@ -1,10 +1,4 @@
-import type {
-  HalfDType,
-  Kernel,
-  KernelBinding,
-  ProgramContext,
-  Workgroups,
-} from "@halfstep/device";
+import type { HalfDType, Kernel, ProgramContext, Workgroups } from "@halfstep/device";
 import type { NarrowDType } from "@halfstep/formats/dtypes";
 import { isCpu } from "./cpu-adapter.js";
 import { factorsOf, type KernelDefinition } from "./definition.js";
@@ -61,20 +55,19 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
     program(context) {
       const formats = narrowFormats(context, conversions);
       const copied = definition.copied?.(context) ?? [];
-      const isStreamed = ({ name }: KernelBinding) => definition.streamed?.includes(name) ?? false;
       // Code in stores is woven for quads.
+      const streams = bindings.map(
+        ({ name }, i) => !woven && !isCpu(context) && definition.streams?.(i, name),
+      );
       const inPairs =
-        !woven &&
-        !isCpu(context) &&
-        bindings.some(isStreamed) &&
-        bindings.every((binding, i) => !isStreamed(binding) || hasPairs(context.bindings[i]));
-      const moved: readonly StorageBinding[] = definition.movesQuads?.(context)
-        ? bindings.map((binding) => ({ ...binding, unit: 4 as const }))
-        : bindings.map((binding, i) => ({
-            ...binding,
-            copied: copied[i],
-            inPairs: inPairs && isStreamed(binding),
-          }));
+        streams.includes(true) && streams.every((is, i) => !is || hasPairs(context.bindings[i]));
+      const movesQuads = definition.movesQuads?.(context);
+      const moved = bindings.map(
+        (binding, i): StorageBinding => ({
+          ...binding,
+          ...(movesQuads ? { unit: 4 } : { copied: copied[i], inPairs: inPairs && streams[i] }),
+        }),
+      );
       const own = {
         directives: definition.directives?.(context) ?? "",
         body: definition.body(context, woven, inPairs ? 2 : 1),

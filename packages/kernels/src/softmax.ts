@@ -1,5 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineWovenKernel } from "./kernel.js";
+import { defineKernel } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 import {
   type RowOwner,
@@ -10,7 +10,6 @@ import {
   rowProgramWalk,
   rowProgramWorkgroups,
   rowsUseSubgroups,
-  streamedRows,
 } from "./wgsl/row-program.js";
 import { expOf, logOf } from "./wgsl/transcendental.js";
 
@@ -161,7 +160,7 @@ export function statisticsOf(x: KernelView): { top: number; total: number } {
 }
 
 const makeKernel = (rule: RowsRule, walk: RowProgramWalk, owner: RowOwner): Kernel =>
-  defineWovenKernel({
+  defineKernel({
     name: rule.name,
     epilogue: "store",
     variant: `${walk}, ${owner}`,
@@ -173,11 +172,9 @@ const makeKernel = (rule: RowsRule, walk: RowProgramWalk, owner: RowOwner): Kern
       { name: "rows", type: "u32" },
       { name: "columns", type: "u32" },
     ],
-    ...streamedRows(walk, ...rule.inputs, "result"),
     subgroups: (context) => rowsUseSubgroups(owner, context),
-    body: (context, _, quads) =>
-      rowFunctions +
-      rowProgram(walk, rule.statistics, rule.result, "result", owner, context, quads),
+    body: (context) =>
+      rowFunctions + rowProgram(walk, rule.statistics, rule.result, "result", owner, context),
     workgroups: ({ rows }, _, context) =>
       rowProgramWorkgroups(walk, rows as number, owner, context),
     reference(views, scalars) {

@@ -12,7 +12,7 @@ import type { UnitQuads } from "./wgsl/quad-units.js";
 export interface WovenDefinition extends KernelDefinition {
   /**
    * @param woven the code woven into the stores; undefined where there is none. Only then may a body copy memory without `store_x`.
-   * @param quads the quads in a unit of the operands in `streamed`: with two, `load_x` and `store_x` of these move pairs. Default 1. It
+   * @param quads the quads in a unit of the bindings that it streams: with two, `load_x` and `store_x` of these move pairs. Default 1. It
    * is 1 where code is woven into the stores.
    */
   body(context: ProgramContext, woven?: Woven, quads?: UnitQuads): string;
@@ -25,10 +25,10 @@ export interface WovenDefinition extends KernelDefinition {
    */
   copied?(context: ProgramContext): readonly (4 | 8 | undefined)[];
   /**
-   * The operands that the program streams, if it can move pairs of their quads. They begin at whole pairs, and quads that lie in none are
-   * stored by `store_first_x`.
+   * Whether the program streams a binding, by its index and name, and can move pairs of its quads. Streamed bindings begin at whole pairs,
+   * and quads that lie in none are stored by `store_first_x`.
    */
-  readonly streamed?: readonly string[];
+  streams?(index: number, name: string): boolean;
   /** True for products of matrices whose first two bindings are factors with rows, as `factorRows` returns them. */
   readonly hasFactorRows?: boolean;
 }

@@ -1,10 +1,9 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineWovenKernel } from "../kernel.js";
+import { defineKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import type { RowsAttributes } from "../softmax.js";
 import {
   byRowOwner,
-  byRowProgramWalk,
   type RowOwner,
   type RowProgramWalk,
   type RowStatistic,
@@ -13,7 +12,6 @@ import {
   rowProgramWalk,
   rowProgramWorkgroups,
   rowsUseSubgroups,
-  streamedRows,
 } from "../wgsl/row-program.js";
 import { expOf } from "../wgsl/transcendental.js";
 
@@ -87,9 +85,9 @@ fn origin(top: vec4f) -> vec4f { return max(top, vec4f(-3.4e38)); }
 const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
   // The place of each input while a row is folded.
   const placeAt = (j: string): string =>
-    walk === "lanes"
-      ? `row, vec4u(${j})`
-      : `vec4u(index), vec4u(${j} * 4u) + vec4u(0u, 1u, 2u, 3u)`;
+    walk === "quads"
+      ? `vec4u(index), vec4u(${j} * 4u) + vec4u(0u, 1u, 2u, 3u)`
+      : `row, vec4u(${j})`;
   const statistics: readonly RowStatistic[] = [
     {
       name: "top",
@@ -102,7 +100,7 @@ const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
       value: (load, j) => `row_exp(allowed(${load("scores")}, ${placeAt(j)}) - origin(top))`,
     },
   ];
-  return defineWovenKernel({
+  return defineKernel({
     name: "attentionProbabilities",
     epilogue: "store",
     variant: `${walk}, ${owner}`,
@@ -111,9 +109,8 @@ const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
       { name: "probabilities", access: "write" },
     ],
     scalars: [...shapeScalars, { name: "causalRows", type: "u32" }],
-    ...streamedRows(walk, "scores", "probabilities"),
     subgroups: (context) => rowsUseSubgroups(owner, context),
-    body: (context, _, quads) =>
+    body: (context) =>
       functions +
       rowProgram(
         walk,
@@ -123,7 +120,6 @@ const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
         "probabilities",
         owner,
         context,
-        quads,
       ),
     workgroups: ({ rows }, _, context) =>
       rowProgramWorkgroups(walk, rows as number, owner, context),
@@ -148,12 +144,13 @@ const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
   });
 };
 
-const forwardKernels = byRowProgramWalk((walk) =>
-  byRowOwner((owner) => forwardKernel(walk, owner)),
-);
+const forwardKernels: Record<RowProgramWalk, Readonly<Record<RowOwner, Kernel>>> = {
+  quads: byRowOwner((owner) => forwardKernel("quads", owner)),
+  lanes: byRowOwner((owner) => forwardKernel("lanes", owner)),
+};
 
 const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
-  defineWovenKernel({
+  defineKernel({
     name: "attentionProbabilitiesBackward",
     epilogue: "store",
     variant: `${walk}, ${owner}`,
@@ -163,9 +160,8 @@ const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
       { name: "scoresGradient", access: "write" },
     ],
     scalars: shapeScalars,
-    ...streamedRows(walk, "probabilities", "gradient", "scoresGradient"),
     subgroups: (context) => rowsUseSubgroups(owner, context),
-    body: (context, _, quads) =>
+    body: (context) =>
       rowProgram(
         walk,
         [
@@ -179,7 +175,6 @@ const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
         "scoresGradient",
         owner,
         context,
-        quads,
       ),
     workgroups: ({ rows }, _, context) =>
       rowProgramWorkgroups(walk, rows as number, owner, context),
@@ -202,6 +197,7 @@ const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
     },
   });
 
-const backwardKernels = byRowProgramWalk((walk) =>
-  byRowOwner((owner) => backwardKernel(walk, owner)),
-);
+const backwardKernels: Record<RowProgramWalk, Readonly<Record<RowOwner, Kernel>>> = {
+  quads: byRowOwner((owner) => backwardKernel("quads", owner)),
+  lanes: byRowOwner((owner) => backwardKernel("lanes", owner)),
+};

@@ -6,7 +6,7 @@ import type {
   KernelView,
   Launch,
 } from "@halfstep/device";
-import { defineKernel, defineWovenKernel } from "../kernel.js";
+import { defineKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { rowFunctions, softmaxStatistics, statisticsOf } from "../softmax.js";
 import {
@@ -19,7 +19,6 @@ import {
   rowProgramWalk,
   rowProgramWorkgroups,
   rowsUseSubgroups,
-  streamedRows,
 } from "../wgsl/row-program.js";
 
 /** Shape of logits [rows, classes], and options of the loss. */
@@ -147,7 +146,7 @@ const scalarsOf = (form: Form): readonly KernelScalar[] => [
 ];
 
 const weightAt = (walk: RowProgramWalk, j: string): string =>
-  walk === "lanes" ? `vec4f(at_weight(${j}))` : `load_weight(${j})`;
+  walk === "quads" ? `load_weight(${j})` : `vec4f(at_weight(${j}))`;
 
 /** The statistics of a row for smoothing, besides those of softmax: the sum of all weights, … … */
 const massOf = (form: Form, walk: RowProgramWalk): readonly RowStatistic[] =>
@@ -230,7 +229,7 @@ ${rowFold(
 const makeBackward = (form: Form, walk: RowProgramWalk, owner: RowOwner): Kernel => {
   const own = isWeighted(form) ? ` * ${gathered("weight", "class_of(label)")}` : "";
   const each = isWeighted(form) ? gathered("weight", "column") : "vec4f(1.0)";
-  return defineWovenKernel({
+  return defineKernel({
     name: "softmaxCrossEntropyBackward",
     epilogue: "store",
     variant: `${walk}, ${owner}, ${form}`,
@@ -240,9 +239,8 @@ const makeBackward = (form: Form, walk: RowProgramWalk, owner: RowOwner): Kernel
       { name: "logitsGradient", access: "write" },
     ],
     scalars: [...scalarsOf(form), { name: "perRow", type: "u32" }, { name: "factor", type: "f32" }],
-    ...streamedRows(walk, "logits", "logitsGradient"),
     subgroups: (context) => rowsUseSubgroups(owner, context),
-    body: (context, _, quads) => `${rowFunctions}${labelFunctions}
+    body: (context) => `${rowFunctions}${labelFunctions}
 fn gradient_of(row: vec4u, column: vec4u, p: vec4f, ${isSmooth(form) ? "mass: vec4f" : ""}) -> vec4f {
   let label = labels_of(row);
   let i = row * s.perRow;
@@ -258,7 +256,6 @@ ${rowProgram(
   "logitsGradient",
   owner,
   context,
-  quads,
 )}`,
     workgroups: ({ rows }, _, context) =>
       rowProgramWorkgroups(walk, rows as number, owner, context),

@@ -207,7 +207,7 @@ ${mean ? "    store_mean(row, mean);\n" : ""}    store_rstd(row, rstd);
       { name: "eps", type: "f32" },
       { name: "scale", type: "f32" },
     ],
-    ...(pairs && { streamed: ["input", "out"] }),
+    streams: (_, name) => pairs && ["input", "out"].includes(name),
     body: (context, _, quads) => rowsProgram(owner, code, context, quads),
     subgroups: (context) => rowsUseSubgroups(owner, context),
     workgroups: ({ batch }, _, context) => rowsWorkgroups(owner, batch as number, context),

@@ -123,7 +123,7 @@ const gradientKernel = byOwner<Parts, Kernel>((owner, parts) => {
       { name: "width", type: "u32" },
       { name: "scale", type: "f32" },
     ],
-    ...(pairs && { streamed: ["input", "outGradient", "inputGradient"] }),
+    streams: (_, name) => pairs && ["input", "outGradient", "inputGradient"].includes(name),
     body: (context, _, quads) => rowsProgram(owner, code, context, quads),
     subgroups: (context) => rowsUseSubgroups(owner, context),
     workgroups: ({ batch }, _, context) => rowsWorkgroups(owner, batch as number, context),

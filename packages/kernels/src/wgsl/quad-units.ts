@@ -12,7 +12,7 @@ export type UnitQuads = 1 | 2;
  * quads where all operands have 16 bits. Beside one of 32 bits quads stay alone: its pairs would lie 32 bytes apart from lane to lane.
  */
 export const hasPairs = (storage: ProgramContext["bindings"][number] | undefined): boolean =>
-  storage !== undefined && dtypes[storage.dtype].bits === 16;
+  storage !== undefined && dtypes[storage.dtype].bits === 16 && !storage.rounding;
 
 /** A quad of a unit, in WGSL. */
 export interface Quad {
@@ -97,26 +97,20 @@ export function storeUnit(
  * Declarations of a binding `x` that a program moves in pairs of quads of 16 bits: `load_x(i)` and `store_x(i, pair)` move pair i, 16
  * bytes. `store_first_x(i, quad)` stores the first quad of a pair alone, because the bytes behind a result may belong to another.
  */
-export function pairDeclarations(
-  name: string,
-  dtype: HalfDType,
-  isRead: boolean,
-  round: (value: string) => string,
-): string {
-  const data = `${name}_data`;
-  const decoded = (words: string): string => round(`quad_${dtype}(${words})`);
-  const encoded = (value: string): string => `encode4_${dtype}(${round(value)})`;
-  if (isRead)
-    return `fn load_${name}(i: u32) -> mat2x4f {
-  let words = ${data}[i];
-  return mat2x4f(${decoded("words.xy")}, ${decoded("words.zw")});
+export function pairDeclarations(name: string, dtype: HalfDType, isRead: boolean): string {
+  const data = `${name}_data[i]`;
+  const encode = `encode4_${dtype}`;
+  return isRead
+    ? `fn load_${name}(i: u32) -> mat2x4f {
+  let words = ${data};
+  return mat2x4f(quad_${dtype}(words.xy), quad_${dtype}(words.zw));
 }
-`;
-  return `fn store_${name}(i: u32, v: mat2x4f) { ${data}[i] = vec4u(${encoded("v[0]")}, ${encoded("v[1]")}); }
+`
+    : `fn store_${name}(i: u32, v: mat2x4f) { ${data} = vec4u(${encode}(v[0]), ${encode}(v[1])); }
 fn store_first_${name}(i: u32, v: vec4f) {
-  let words = ${encoded("v")};
-  ${data}[i].x = words.x;
-  ${data}[i].y = words.y;
+  let words = ${encode}(v);
+  ${data}.x = words.x;
+  ${data}.y = words.y;
 }
 `;
 }

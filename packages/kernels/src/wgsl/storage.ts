@@ -61,7 +61,7 @@ export interface StorageBinding extends KernelBinding {
   /** Elements that the program copies at a time, as they are stored: `stored_x(i)` is all that it gets. */
   readonly copied?: 4 | 8 | undefined;
   /** True where the program moves pairs of quads of 16-bit elements, as {@link pairDeclarations} tells. */
-  readonly inPairs?: boolean;
+  readonly inPairs?: boolean | undefined;
 }
 
 /** The properties that decide how CPU adapters decode float16. */
@@ -149,9 +149,7 @@ function declareBinding(
     inPairs,
     dtypes: accepted = floatingDTypes,
   } = bindings[index] as StorageBinding;
-  const storage = context.bindings[index];
-  if (!storage) throw new RangeError(`binding ${name} has no storage in the program context`);
-  const { dtype, rounding } = storage;
+  const { dtype, rounding } = context.bindings[index] as ProgramContext["bindings"][number];
   if (!accepted.includes(dtype))
     throw new TypeError(`binding ${name} accepts ${accepted.join(", ")}, not ${dtype}`);
   if (atomic)
@@ -177,10 +175,10 @@ fn stored_${name}(i: u32) -> ${type} { return ${name}_data[i]; }
   const scalar = scalarType(domainOf(dtype));
   const value = unit === 1 ? scalar : `vec${unit}<${scalar}>`;
   const mode = access === "read" ? "read" : "read_write";
-  const round = rounding ? (v: string) => `round${unit}_${rounding}(${v})` : (v: string) => v;
   if (inPairs)
     return `@group(0) @binding(${index}) var<storage, ${mode}> ${data}: array<vec4u>;
-${pairDeclarations(name, dtype as HalfDType, access === "read", round)}`;
+${pairDeclarations(name, dtype as HalfDType, access === "read")}`;
+  const round = rounding ? (v: string) => `round${unit}_${rounding}(${v})` : (v: string) => v;
   const roundOne = rounding ? (v: string) => `round1_${rounding}(${v})` : (v: string) => v;
 
   let code = `@group(0) @binding(${index}) var<storage, ${mode}> ${data}: array<${wgsl.array(unit)}>;\n`;
