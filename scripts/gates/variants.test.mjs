@@ -84,13 +84,13 @@ async function results(...conditions) {
   });
   const text = readFileSync(outfile, "utf8");
   const forCpu = Object.keys(partsOfCpu).filter((part) => text.includes(partsOfCpu[part]));
-  return { modules, forCpu, ...JSON.parse(printed) };
+  const hasHostOps = !text.includes('"host ops"');
+  return { modules, forCpu, hasHostOps, ...JSON.parse(printed) };
 }
 
 const ofJavaScript =
   /kernels\/src\/(conv2d\/(reference|strip-patch|line-patch)|formula\/strips)\.ts$/;
-const ofTraining =
-  /kernels\/src\/(conv2d\/weight-gradient|batch-norm\/(backward|statistics))|tensor\/src\/run\/(gpu-exchange|host-calls)\.ts$/;
+const ofTraining = /kernels\/src\/(conv2d\/weight-gradient|batch-norm\/(backward|statistics))\.ts$/;
 const noJavaScript =
   'this bundle leaves out the JavaScript of kernels, which runs on the CPU: remove "@halfstep/gpu-only" from the conditions of the bundler';
 const noGradients =
@@ -106,8 +106,9 @@ beforeAll(async () => {
 
 test("a bundle without conditions has and does everything", () => {
   expect(whole.modules.filter((path) => ofJavaScript.test(path))).toHaveLength(4);
-  expect(whole.modules.filter((path) => ofTraining.test(path))).toHaveLength(5);
+  expect(whole.modules.filter((path) => ofTraining.test(path))).toHaveLength(3);
   expect(whole.forCpu).toEqual(Object.keys(partsOfCpu));
+  expect(whole.hasHostOps).toBe(true);
   expect(whole.inferred).toHaveLength(30);
   expect(whole.onCpu).toEqual(near(whole.inferred));
   for (const losses of [whole.trained, whole.fineTuned]) expect(losses[4]).toBeLessThan(losses[0]);
@@ -130,7 +131,7 @@ test("inference-only: infers everywhere with the same bits, and says what it can
   expect(modules.filter((path) => ofTraining.test(path))).toEqual([]);
   const { inferred, onCpu, forCpu } = whole;
   const failed = { trained: noTraining, fineTuned: noGradients };
-  expect(found).toEqual({ forCpu, inferred, onCpu, ...failed });
+  expect(found).toEqual({ forCpu, hasHostOps: false, inferred, onCpu, ...failed });
 });
 
 test("both conditions go together", async () => {
@@ -140,6 +141,7 @@ test("both conditions go together", async () => {
   const inferred = near(whole.inferred);
   expect(found).toEqual({
     forCpu: [],
+    hasHostOps: false,
     inferred,
     onCpu: noJavaScript,
     trained: noTraining,
