@@ -19,7 +19,7 @@ import {
   storageDeclarations,
 } from "./wgsl/storage.js";
 import { usedDeclarations } from "./wgsl/used-functions.js";
-import type { Epilogue, WovenDefinition } from "./woven-definition.js";
+import type { Epilogue, Woven, WovenDefinition } from "./woven-definition.js";
 import { refuseWovenNames, wovenName } from "./woven-names.js";
 
 /**
@@ -55,12 +55,12 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
     program(context) {
       const formats = narrowFormats(context, conversions);
       const copied = definition.copied?.(context) ?? [];
-      // Code in stores is woven for quads.
       const streams = bindings.map(
-        ({ name }, i) => !woven && !isCpu(context) && definition.streams?.(i, name),
+        ({ name }, i) => storesPairs(woven) && !isCpu(context) && definition.streams?.(i, name),
       );
       const inPairs =
         streams.includes(true) && streams.every((is, i) => !is || hasPairs(context.bindings[i]));
+      const quads = inPairs ? 2 : 1;
       const movesQuads = definition.movesQuads?.(context);
       const moved = bindings.map(
         (binding, i): StorageBinding => ({
@@ -70,7 +70,7 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
       );
       const own = {
         directives: definition.directives?.(context) ?? "",
-        body: definition.body(context, woven, inPairs ? 2 : 1),
+        body: definition.body(context, woven, quads),
       };
       const { directives, body } = definition.subgroups?.(context)
         ? withSubgroups(own, context)
@@ -80,7 +80,7 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
         storageDeclarations(moved, context, decoding, woven ?? {}, finished !== undefined) +
         (observed?.declarations(moved, context) ?? "") +
         scalarDeclarations(scalars, bindings.length) +
-        (finished ? finishedFunction(finished) : "");
+        (finished ? finishedFunction(finished, moved.at(-1)?.inPairs === true) : "");
       const code =
         (usesFloat16(context, formats) ? "enable f16;\n" : "") +
         directives +
@@ -88,7 +88,7 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
         body;
       return {
         code,
-        workgroups: (values, lengths) => definition.workgroups(values, lengths, context),
+        workgroups: (values, lengths) => definition.workgroups(values, lengths, context, quads),
       };
     },
     ...(observed
@@ -241,15 +241,40 @@ export const walkWorkgroups = (count: number, context: ProgramContext, each = 64
 export const zeroBehind = (value: string, count: string, type = "vec4f"): string =>
   `select(${type}(), ${value}, vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(${count}))`;
 
-/** WGSL `woven_finished(index, result)`: the value that is stored at quad `index` instead of `result`. */
-const finishedFunction = ({ functions, operands, call }: Epilogue): string =>
-  `${functions}${operands.map(({ name, kind, domain }) => indexingWgsl(kind, name, domain)).join("")}
-fn ${wovenName("finished")}(index: u32, result: vec4f) -> vec4f {
-  let value = ${call(
-    "result",
-    operands.map(({ name }) => `quad_${name}(index)`),
-    "index",
-  )};
+/** Whether what is woven into stores has a form for pairs of quads: nothing, or an epilogue. */
+const storesPairs = ({ twinsOf, accumulated, observed }: Woven = {}): boolean =>
+  !twinsOf && !accumulated && !observed;
+
+/**
+ * WGSL `woven_finished(index, result)`: the value that is stored at quad `index` instead of `result`. Where the result is moved in pairs,
+ * both are pairs, and so are operands of its shape.
+ */
+function finishedFunction({ functions, operands, call }: Epilogue, inPairs: boolean): string {
+  const name = wovenName("finished");
+  const moved: string[] = [];
+  let loads = "";
+  const values = operands.map(({ name: x, kind, domain }) => {
+    if (inPairs && kind === "same") {
+      moved.push(x);
+      return `${x}_quad`;
+    }
+    loads += indexingWgsl(kind, x, domain);
+    return `quad_${x}(index)`;
+  });
+  const quad = inPairs ? `${name}_quad` : name;
+  const code = `${functions}${loads}
+fn ${quad}(index: u32, result: vec4f${moved.map((x) => `, ${x}_quad: vec4f`).join("")}) -> vec4f {
+  let value = ${call("result", values, "index")};
   return ${zeroBehind("value", `s.${wovenName("elements")}`)};
 }
 `;
+  if (!inPairs) return code;
+  const halves = [0, 1].map(
+    (half) =>
+      `${quad}(index * 2u + ${half}u, result[${half}]${moved.map((x) => `, ${x}[${half}]`).join("")})`,
+  );
+  return `${code}fn ${name}(index: u32, result: mat2x4f) -> mat2x4f {
+${moved.map((x) => `  let ${x} = load_${x}(index);\n`).join("")}  return mat2x4f(${halves.join(", ")});
+}
+`;
+}

@@ -10,12 +10,17 @@ import { wovenName } from "./woven-names.js";
  */
 export function weaveEpilogue(definition: WovenDefinition, epilogue: Epilogue): WovenDefinition {
   const { name, variant = "", bindings, scalars = [], conversions = [] } = definition;
-  const { body, movesQuads, copied, directives, subgroups, workgroups, reference } = definition;
+  const { body, streams, movesQuads, copied, directives, subgroups, workgroups, reference } =
+    definition;
   const { operands } = epilogue;
   const own = bindings.length - 1;
   const end = own + operands.length;
   const unit = bindings[own]?.unit ?? 4;
   const factors = factorsOf(definition);
+  const result = bindings[own]?.name ?? "";
+  /** Operands of the result's shape are moved as the result is. */
+  const movedAs = (x: string): string =>
+    operands.some(({ name: operand, kind }) => operand === x && kind === "same") ? result : x;
   /** The bindings of the kernel's own functions: all but the epilogue's operands. */
   const ownOf = <T>(all: readonly T[]): readonly T[] => all.filter((_, i) => i < own || i >= end);
   const ownContext = (context: ProgramContext): ProgramContext => ({
@@ -48,12 +53,13 @@ export function weaveEpilogue(definition: WovenDefinition, epilogue: Epilogue): 
     woven: { ...definition.woven, epilogue },
     one: wovenName("one"),
     body: (context, woven, quads) => body(ownContext(context), woven, quads),
+    ...(streams && { streams: (i, x) => streams(i, movedAs(x)) }),
     ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
     ...(copied && { copied: (context) => copied(ownContext(context)) }),
     ...(directives && { directives: (context) => directives(ownContext(context)) }),
     ...(subgroups && { subgroups: (context) => subgroups(ownContext(context)) }),
-    workgroups: (values, lengths, context) =>
-      workgroups(values, ownOf(lengths), ownContext(context)),
+    workgroups: (values, lengths, context, quads) =>
+      workgroups(values, ownOf(lengths), ownContext(context), quads),
     reference(views, values) {
       reference(ownOf(views), values);
       epilogue.reference(views[end] as KernelView, views.slice(own, end), values);

@@ -1,4 +1,10 @@
-import type { HalfDType, KernelScalar, KernelView, ProgramContext } from "@halfstep/device";
+import type {
+  HalfDType,
+  KernelScalar,
+  KernelView,
+  ProgramContext,
+  Workgroups,
+} from "@halfstep/device";
 import type { KernelDefinition } from "./definition.js";
 import type { Domain } from "./domain.js";
 import type { Indexing } from "./indexing.js";
@@ -13,9 +19,16 @@ export interface WovenDefinition extends KernelDefinition {
   /**
    * @param woven the code woven into the stores; undefined where there is none. Only then may a body copy memory without `store_x`.
    * @param quads the quads in a unit of the bindings that it streams: with two, `load_x` and `store_x` of these move pairs. Default 1. It
-   * is 1 where code is woven into the stores.
+   * is 1 where code other than an epilogue is woven into the stores.
    */
   body(context: ProgramContext, woven?: Woven, quads?: UnitQuads): string;
+  /** @param quads as for the body. */
+  workgroups(
+    scalars: Readonly<Record<string, number>>,
+    lengths: readonly number[],
+    context: ProgramContext,
+    quads?: UnitQuads,
+  ): Workgroups;
   readonly woven?: Woven;
   /** True where the body itself passes the result through `woven.epilogue`. The result has a scalar `n`, its number of columns. */
   readonly weavesEpilogue?: boolean;

@@ -1,9 +1,10 @@
 import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import { defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import {
-  atChannel,
+  byRowWalk,
   chunkScalars,
+  type ElementCode,
   elementPass,
   elementWorkgroups,
   type RowWalk,
@@ -89,8 +90,20 @@ type Views = readonly [
   KernelView,
 ];
 
+const inputCode: ElementCode = {
+  before: ({ own, channel }) => `  let ${own("mean")} = ${channel("mean")};
+  let ${own("inverse")} = inverseSqrt(${channel("variance")} + s.eps);
+  let ${own("gain")} = ${channel("weight")} * ${own("inverse")};
+  let ${own("slope")} = ${channel("weightGradient")} * s.perRow * ${own("inverse")};
+  let ${own("shift")} = ${channel("biasGradient")} * s.perRow;
+`,
+  stored: ({ of, own }) =>
+    `(${of("outGradient")} - ${own("shift")} - (${of("input")} - ${own("mean")}) * ${own("slope")}) * ${own("gain")}`,
+  out: "inputGradient",
+};
+
 const inputKernel = (walk: RowWalk): Kernel =>
-  defineKernel({
+  defineWovenKernel({
     name: "batchNormInputGradient",
     epilogue: "store",
     variant: walk,
@@ -106,19 +119,10 @@ const inputKernel = (walk: RowWalk): Kernel =>
       { name: "inputGradient", access: "write" },
     ],
     scalars: [...chunkScalars, { name: "eps", type: "f32" }, { name: "perRow", type: "f32" }],
-    body: (context) =>
-      elementPass(
-        walk,
-        `  let mean = ${atChannel(walk, "mean")};
-  let inverse = inverseSqrt(${atChannel(walk, "variance")} + s.eps);
-  let gain = ${atChannel(walk, "weight")} * inverse;
-  let slope = ${atChannel(walk, "weightGradient")} * s.perRow * inverse;
-  let shift = ${atChannel(walk, "biasGradient")} * s.perRow;`,
-        (load) => `(${load("outGradient")} - shift - (${load("input")} - mean) * slope) * gain`,
-        "inputGradient",
-        context,
-      ),
-    workgroups: (scalars, _, context) => elementWorkgroups(walk, scalars, context),
+    streams: (_, name) =>
+      walk === "pairs" && ["input", "outGradient", "inputGradient"].includes(name),
+    body: (context, _, quads) => elementPass(walk, inputCode, context, quads),
+    workgroups: (scalars, _, context, quads) => elementWorkgroups(walk, scalars, context, quads),
     reference(views, scalars) {
       const { rows, channels, eps, perRow } = scalars as Readonly<
         Record<"rows" | "channels" | "eps" | "perRow", number>
@@ -137,7 +141,4 @@ const inputKernel = (walk: RowWalk): Kernel =>
     },
   });
 
-const inputKernels: Record<RowWalk, Kernel> = {
-  quads: inputKernel("quads"),
-  gather: inputKernel("gather"),
-};
+const inputKernels = byRowWalk(inputKernel);

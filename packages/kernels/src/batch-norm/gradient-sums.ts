@@ -1,17 +1,16 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import { defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 import {
-  atChannel,
-  atRow,
+  byRowWalk,
   chunkCount,
   chunkScalars,
   kept,
+  type PartialCode,
   partialProgram,
   partialWorkgroups,
   type RowWalk,
-  rowLoop,
   rowWalk,
 } from "../wgsl/row-walk.js";
 import { mergeSums } from "./merge-sums.js";
@@ -67,8 +66,26 @@ export function batchNormGradientSums<B>(
   mergeSums(target, results, { rows, channels, chunks });
 }
 
+const sumCode = (walk: RowWalk): PartialCode => ({
+  before: ({ own, channel }) => `  let ${own("mean")} = ${channel("mean")};
+  var ${own("products")} = vec4f(0.0);
+  var ${own("sum")} = vec4f(0.0);
+`,
+  row: ({ of, own }) => `    let dy = ${kept(walk, of("outGradient"))};
+    ${own("sum")} += dy;
+    ${own("products")} += ${kept(walk, `dy * (${of("input")} - ${own("mean")})`)};
+`,
+  after: ({
+    own,
+    channel,
+    partial,
+  }) => `  store_weightSums(${partial}, ${own("products")} * inverseSqrt(${channel("variance")} + s.eps));
+  store_biasSums(${partial}, ${own("sum")});
+`,
+});
+
 const sumKernel = (walk: RowWalk): Kernel =>
-  defineKernel({
+  defineWovenKernel({
     name: "batchNormGradientSums",
     variant: walk,
     factors: 6,
@@ -81,25 +98,9 @@ const sumKernel = (walk: RowWalk): Kernel =>
       { name: "biasSums", access: "write" },
     ],
     scalars: [...chunkScalars, { name: "eps", type: "f32" }],
-    body: (context) =>
-      partialProgram(
-        walk,
-        `  let mean = ${atChannel(walk, "mean")};
-  var products = vec4f(0.0);
-  var sum = vec4f(0.0);
-  ${rowLoop(
-    walk,
-    `    let dy = ${kept(walk, atRow(walk, "outGradient", "r"))};
-    sum += dy;
-    products += ${kept(walk, `dy * (${atRow(walk, "input", "r")} - mean)`)};
-`,
-  )}
-  store_weightSums(index, products * inverseSqrt(${atChannel(walk, "variance")} + s.eps));
-  store_biasSums(index, sum);
-`,
-        context,
-      ),
-    workgroups: (scalars, _, context) => partialWorkgroups(scalars, context),
+    streams: (_, name) => walk === "pairs" && ["input", "outGradient"].includes(name),
+    body: (context, _, quads) => partialProgram(walk, sumCode(walk), context, quads),
+    workgroups: (scalars, _, context, quads) => partialWorkgroups(scalars, context, quads),
     reference(views, scalars) {
       const { rows, channels, chunks, eps } = scalars as Readonly<
         Record<"rows" | "channels" | "chunks" | "eps", number>
@@ -120,7 +121,4 @@ const sumKernel = (walk: RowWalk): Kernel =>
     },
   });
 
-const sumKernels: Record<RowWalk, Kernel> = {
-  quads: sumKernel("quads"),
-  gather: sumKernel("gather"),
-};
+const sumKernels = byRowWalk(sumKernel);

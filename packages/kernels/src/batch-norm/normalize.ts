@@ -1,9 +1,10 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import { defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import {
-  atChannel,
+  byRowWalk,
   chunkScalars,
+  type ElementCode,
   elementPass,
   elementWorkgroups,
   type RowWalk,
@@ -51,8 +52,18 @@ export function batchNormNormalize<B>(
 /** The number of interleaved chunks of rows of an elementwise pass, of about 16 rows each. */
 export const elementChunks = (rows: number): number => Math.max(1, Math.ceil(rows / 16));
 
+const normalizeCode: ElementCode = {
+  before: ({ own, channel }) => `  let ${own("mean")} = ${channel("mean")};
+  let ${own("gain")} = ${channel("weight")} * inverseSqrt(${channel("variance")} + s.eps);
+  let ${own("bias")} = ${channel("bias")};
+`,
+  stored: ({ of, own }) =>
+    `activated((${of("input")} - ${own("mean")}) * ${own("gain")} + ${own("bias")})`,
+  out: "out",
+};
+
 const normalizeKernel = (activation: "none" | "relu", walk: RowWalk): Kernel =>
-  defineKernel({
+  defineWovenKernel({
     name: "batchNormNormalize",
     epilogue: "store",
     variant: `${activation},${walk}`,
@@ -66,18 +77,11 @@ const normalizeKernel = (activation: "none" | "relu", walk: RowWalk): Kernel =>
       { name: "out", access: "write" },
     ],
     scalars: [...chunkScalars, { name: "eps", type: "f32" }],
-    body: (context) => `
+    streams: (_, name) => walk === "pairs" && ["input", "out"].includes(name),
+    body: (context, _, quads) => `
 fn activated(y: vec4f) -> vec4f { return ${activation === "relu" ? "select(y, vec4f(0.0), y <= vec4f(0.0))" : "y"}; }
-${elementPass(
-  walk,
-  `  let mean = ${atChannel(walk, "mean")};
-  let gain = ${atChannel(walk, "weight")} * inverseSqrt(${atChannel(walk, "variance")} + s.eps);
-  let bias = ${atChannel(walk, "bias")};`,
-  (load) => `activated((${load("input")} - mean) * gain + bias)`,
-  "out",
-  context,
-)}`,
-    workgroups: (scalars, _, context) => elementWorkgroups(walk, scalars, context),
+${elementPass(walk, normalizeCode, context, quads)}`,
+    workgroups: (scalars, _, context, quads) => elementWorkgroups(walk, scalars, context, quads),
     reference([input, mean, variance, weight, bias, out], scalars) {
       const { rows, channels, eps } = scalars as Readonly<
         Record<"rows" | "channels" | "eps", number>
@@ -97,7 +101,7 @@ ${elementPass(
     },
   });
 
-const normalizeKernels: Record<"none" | "relu", Record<RowWalk, Kernel>> = {
-  none: { quads: normalizeKernel("none", "quads"), gather: normalizeKernel("none", "gather") },
-  relu: { quads: normalizeKernel("relu", "quads"), gather: normalizeKernel("relu", "gather") },
+const normalizeKernels = {
+  none: byRowWalk((walk) => normalizeKernel("none", walk)),
+  relu: byRowWalk((walk) => normalizeKernel("relu", walk)),
 };

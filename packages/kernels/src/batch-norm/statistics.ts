@@ -1,16 +1,16 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import { defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 import {
-  atRow,
+  byRowWalk,
   chunkCount,
   chunkScalars,
   kept,
+  type PartialCode,
   partialProgram,
   partialWorkgroups,
   type RowWalk,
-  rowLoop,
   rowWalk,
 } from "../wgsl/row-walk.js";
 import { mergeStatistics, type RunningBindings } from "./merge.js";
@@ -76,8 +76,24 @@ export function batchNormStatistics<B>(
   );
 }
 
+const partialCode = (walk: RowWalk): PartialCode => ({
+  before: ({ of, own }) => `  let ${own("origin")} = ${of("input")};
+  var ${own("sum")} = vec4f(0.0);
+  var ${own("squares")} = vec4f(0.0);
+`,
+  row: ({ of, own }) => `    let d = ${kept(walk, `${of("input")} - ${own("origin")}`)};
+    ${own("sum")} += d;
+    ${own("squares")} += d * d;
+`,
+  after: ({ own, partial }) => `  let ${own("shift")} = ${own("sum")} / n;
+  let ${own("deviation")} = ${own("squares")} - ${own("sum")} * ${own("shift")};
+  store_mean(${partial}, ${own("origin")} + ${own("shift")});
+  store_deviation(${partial}, select(${own("deviation")}, vec4f(0.0), ${own("deviation")} < vec4f(0.0)));
+`,
+});
+
 const partialKernel = (walk: RowWalk): Kernel =>
-  defineKernel({
+  defineWovenKernel({
     name: "batchNormPartials",
     variant: walk,
     factors: 3,
@@ -87,27 +103,9 @@ const partialKernel = (walk: RowWalk): Kernel =>
       { name: "deviation", access: "write" },
     ],
     scalars: chunkScalars,
-    body: (context) =>
-      partialProgram(
-        walk,
-        `  let origin = ${atRow(walk, "input", "first")};
-  var sum = vec4f(0.0);
-  var squares = vec4f(0.0);
-  ${rowLoop(
-    walk,
-    `    let d = ${kept(walk, `${atRow(walk, "input", "r")} - origin`)};
-    sum += d;
-    squares += d * d;
-`,
-  )}
-  let shift = sum / n;
-  let deviation = squares - sum * shift;
-  store_mean(index, origin + shift);
-  store_deviation(index, select(deviation, vec4f(0.0), deviation < vec4f(0.0)));
-`,
-        context,
-      ),
-    workgroups: (scalars, _, context) => partialWorkgroups(scalars, context),
+    streams: (_, name) => walk === "pairs" && name === "input",
+    body: (context, _, quads) => partialProgram(walk, partialCode(walk), context, quads),
+    workgroups: (scalars, _, context, quads) => partialWorkgroups(scalars, context, quads),
     reference([input, mean, deviation], scalars) {
       const { rows, channels, chunks } = scalars as Readonly<
         Record<"rows" | "channels" | "chunks", number>
@@ -130,10 +128,7 @@ const partialKernel = (walk: RowWalk): Kernel =>
     },
   });
 
-const partialKernels: Record<RowWalk, Kernel> = {
-  quads: partialKernel("quads"),
-  gather: partialKernel("gather"),
-};
+const partialKernels = byRowWalk(partialKernel);
 
 /** Number of rows of chunk k: the rows that are k modulo the number of chunks. */
 const chunkRows = (rows: number, chunks: number, k: number): number =>

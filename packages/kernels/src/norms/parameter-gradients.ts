@@ -1,22 +1,23 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { mergeSums } from "../batch-norm/merge-sums.js";
-import { defineKernel } from "../kernel.js";
+import { defineWovenKernel } from "../kernel.js";
 import { scratch } from "../scratch.js";
 import {
-  atRow,
+  type ChannelQuad,
   chunkCount,
   kept,
+  type PartialCode,
   partialProgram,
   partialWorkgroups,
-  rowLoop,
+  rowWalk,
 } from "../wgsl/row-walk.js";
 import { forEachElement } from "./normalize.js";
 import { rowOwner } from "./row-owner.js";
 import {
   byVariant,
+  type NormParts,
   type NormShape,
   type NormStatistics,
-  type NormWalk,
   normWalk,
   present,
   presentBindings,
@@ -49,27 +50,57 @@ export function normParameterGradients<B>(
   const parts = { mean: !!mean, weight: !!weight, bias: !!bias };
   // A bias alone needs no statistics, but is too rare for a separate program.
   target.launch({
-    kernel: sumKernel(rowOwner(shape) ? "rows" : normWalk(shape), parts),
+    kernel: sumKernel(sumWalk(shape), parts),
     bindings: presentBindings([input, mean, rstd, outGradient, weight?.sums, bias?.sums]),
     scalars: { batch, pixels, groups, width, rows, channels, chunks },
   });
   mergeSums(target, [first, second], { rows, channels, chunks });
 }
 
-/** With "rows", the statistics of a row are at the index of the row. */
-type SumWalk = NormWalk | "rows";
+/**
+ * How the sums walk over [rows, channels], and where the statistics of an element are: at its row, where "rows" are groups, or at its
+ * group.
+ */
+type SumWalk = "pairs of rows" | "rows" | "pairs" | "quads" | "lanes";
+
+function sumWalk(shape: NormShape): SumWalk {
+  if (normWalk(shape) === "lanes") return "lanes";
+  const isInPairs = rowWalk(shape.groups * shape.width) === "pairs";
+  if (rowOwner(shape)) return isInPairs ? "pairs of rows" : "rows";
+  return isInPairs ? "pairs" : "quads";
+}
+
+function sumCode(walk: SumWalk, { mean, weight, bias }: NormParts): PartialCode {
+  const isLanes = walk === "lanes";
+  const rows = isLanes ? "gather" : "quads";
+  const at = (name: string): string => statistic(isLanes ? "lanes" : "quads", name, "place");
+  const placeOf = ({ index }: ChannelQuad): string => {
+    if (isLanes) return "min(r, vec4u(s.rows - 1u)) / s.pixels * s.groups + c / s.width";
+    return walk.endsWith("rows") ? "r" : `r / s.pixels * s.groups + ${index} * 4u / s.width`;
+  };
+  return {
+    before: ({ own }) => `  var ${own("products")} = vec4f();
+  var ${own("sum")} = vec4f();
+`,
+    row(quad) {
+      const { of, own } = quad;
+      const centred = `${of("input")}${mean ? ` - ${at("mean")}` : ""}`;
+      return `    let place = ${placeOf(quad)};
+    let dy = ${kept(rows, of("outGradient"))};
+    ${own("sum")} += dy;
+    ${own("products")} += ${kept(rows, `dy * (${centred}) * ${at("rstd")}`)};
+`;
+    },
+    after: ({ own, partial }) =>
+      (weight ? `  store_weightSums(${partial}, ${own("products")});\n` : "") +
+      (bias ? `  store_biasSums(${partial}, ${own("sum")});\n` : ""),
+  };
+}
 
 const sumKernel = byVariant((walk: SumWalk, parts): Kernel => {
   const { mean, weight, bias } = parts;
-  const rows = walk !== "lanes" ? "quads" : "gather";
-  const place =
-    walk === "rows"
-      ? "r"
-      : walk === "quads"
-        ? "r / s.pixels * s.groups + c * 4u / s.width"
-        : "min(r, vec4u(s.rows - 1u)) / s.pixels * s.groups + c / s.width";
-  const centred = `${atRow(rows, "input", "r")}${mean ? ` - ${statistic(walk === "lanes" ? "lanes" : "quads", "mean", "place")}` : ""}`;
-  return defineKernel({
+  const isInPairs = walk.startsWith("pairs");
+  return defineWovenKernel({
     name: "normParameterGradients",
     factors: 8,
     variant: variantOf(walk, parts),
@@ -87,23 +118,10 @@ const sumKernel = byVariant((walk: SumWalk, parts): Kernel => {
       { name: "channels", type: "u32" },
       { name: "chunks", type: "u32" },
     ],
-    body: (context) =>
-      partialProgram(
-        rows,
-        `  var products = vec4f();
-  var sum = vec4f();
-  ${rowLoop(
-    rows,
-    `    let place = ${place};
-    let dy = ${kept(rows, atRow(rows, "outGradient", "r"))};
-    sum += dy;
-    products += ${kept(rows, `dy * (${centred}) * ${statistic(walk === "lanes" ? "lanes" : "quads", "rstd", "place")}`)};
-`,
-  )}
-${weight ? "  store_weightSums(index, products);\n" : ""}${bias ? "  store_biasSums(index, sum);\n" : ""}`,
-        context,
-      ),
-    workgroups: (scalars, _, context) => partialWorkgroups(scalars, context),
+    streams: (_, name) => isInPairs && ["input", "outGradient"].includes(name),
+    body: (context, _, quads) =>
+      partialProgram(walk === "lanes" ? "gather" : "quads", sumCode(walk, parts), context, quads),
+    workgroups: (scalars, _, context, quads) => partialWorkgroups(scalars, context, quads),
     reference(views, scalars) {
       const rest = [...views];
       const x = rest.shift() as KernelView;

@@ -1,8 +1,18 @@
-import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
+import type {
+  Binding,
+  Kernel,
+  KernelView,
+  Launch,
+  LaunchTarget,
+  ProgramContext,
+} from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
 import { type Domain, domainOf, dtypesOf, quadType } from "../domain.js";
-import { defineKernel, linearMain, linearWorkgroups, zeroBehind } from "../kernel.js";
+import { defineWovenKernel, linearMain, linearWorkgroups, zeroBehind } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
+import type { UnitQuads } from "../wgsl/quad-units.js";
+import { type Team, team } from "../wgsl/team.js";
 
 /** The reduction of a line of numbers. */
 export type ReduceOp = "sum" | "mean" | "max" | "min" | "prod" | "sumOfSquares";
@@ -57,7 +67,19 @@ export function reduce<B>(
 }
 
 type Fold = "sum" | "max" | "min" | "prod" | "sumOfSquares";
-type Walk = "quads" | "rows" | "gather";
+
+/**
+ * What an invocation reduces: a quad of columns or a pair of such quads, four rows, or four lines of which it gathers the elements. On GPUs
+ * a team sums four "long" rows, whose lanes load neighbouring quads, or pairs of quads.
+ */
+type Walk = "quads" | "pairs" | "rows" | "longRows" | "longPairs" | "gather";
+
+function walkOf({ size, inner, chunks }: Stage): Walk {
+  if (inner % 4 === 0) return inner % 8 === 0 ? "pairs" : "quads";
+  if (inner !== 1 || chunks !== 1 || size % 4 !== 0 || size === 0) return "gather";
+  if (size < 32) return "rows";
+  return size % 8 === 0 ? "longPairs" : "longRows";
+}
 
 interface Stage {
   readonly outer: number;
@@ -68,7 +90,9 @@ interface Stage {
 }
 
 const directSize = 128;
-const invocations = 16_384;
+
+/** Enough to keep the loads of a large GPU busy: 4 MB at a time, if each invocation has four of 16 bytes under way. */
+const invocations = 65_536;
 
 /** The number of chunks in which to reduce each axis: 1 unless the axis is long and the results too few to occupy a device. */
 function chunkCount(outer: number, size: number, inner: number): number {
@@ -83,28 +107,18 @@ function launchOf<B>(
   fold: Fold,
   input: Binding<B>,
   out: Binding<B>,
-  { outer, size, inner, chunks }: Stage,
+  stage: Stage,
   scale: number,
 ): Launch<B> {
-  const walk: Walk =
-    inner % 4 === 0
-      ? "quads"
-      : inner === 1 && chunks === 1 && size % 4 === 0 && size > 0
-        ? "rows"
-        : "gather";
   const domain = domainOf(input.dtype);
-  if (domain === "float")
-    return {
-      kernel: kernels.float[fold][walk],
-      bindings: [input, out],
-      scalars: { outer, size, inner, chunks, scale },
-    };
-  if (fold === "sumOfSquares" || scale !== 1)
+  const isFloat = domain === "float";
+  if (!isFloat && (fold === "sumOfSquares" || scale !== 1))
     throw new RangeError(`reduce: a mean or a sum of squares needs floats, not ${input.dtype}`);
+  const { outer, size, inner, chunks } = stage;
   return {
-    kernel: kernels[domain][fold][walk],
+    kernel: kernelOf(fold, walkOf(stage), domain),
     bindings: [input, out],
-    scalars: { outer, size, inner, chunks },
+    scalars: isFloat ? { outer, size, inner, chunks, scale } : { outer, size, inner, chunks },
   };
 }
 
@@ -124,38 +138,64 @@ fn is_nan(v: vec4f) -> vec4<bool> { return (bitcast<vec4u>(v) & vec4u(0x7fffffff
 fn further(a: vec4f, b: vec4f) -> vec4f { return select(select(a, b, (b ${fold === "max" ? ">" : "<"} a) | is_nan(b)), a, is_nan(a)); }
 `;
 
-function bodyOf(fold: Fold, walk: Walk, domain: Domain): string {
+/** The team that sums four rows on a device; undefined where an invocation does. */
+const teamOf = (fold: Fold, walk: Walk, domain: Domain, context: ProgramContext) =>
+  walk.startsWith("long") && isSum(fold) && domain === "float" && !isCpu(context)
+    ? team(context.subgroupSize || 64, context)
+    : undefined;
+
+const isSum = (fold: Fold): boolean => fold === "sum" || fold === "sumOfSquares";
+
+function bodyOf(
+  fold: Fold,
+  walk: Walk,
+  domain: Domain,
+  owners: Team | undefined,
+  quads: UnitQuads,
+): string {
   const isFloat = domain === "float";
   const type = quadType(domain);
   const combine =
     isExtremum(fold) && !isFloat
       ? (acc: string, value: string) => `${fold}(${acc}, ${value})`
       : foldOf[fold];
-  const start = (first: string): string =>
-    isExtremum(fold) ? first : `${type}(${fold === "prod" ? 1 : 0})`;
-  const head = `${isExtremum(fold) && isFloat ? further(fold) : ""}${linearMain()}`;
+  const neutral = `${type}(${fold === "prod" ? 1 : 0})`;
+  const start = (first: string): string => (isExtremum(fold) ? first : neutral);
+  const head = `${isExtremum(fold) && isFloat ? further(fold) : ""}${owners ? teamMain(owners) : linearMain()}`;
   const scaled = (value: string): string => (isFloat ? `${value} * s.scale` : value);
-  if (walk === "quads")
+  /** The quads of a unit `x`. */
+  const quadsOf = (x: string): readonly string[] =>
+    quads === 1 ? [x] : [0, 1].map((half) => `${x}[${half}]`);
+  if (walk === "quads" || walk === "pairs")
     return `${head}
-  let quads = s.inner / 4u;
-  if (index >= s.outer * s.chunks * quads) { return; }
-  let rest = index / quads;
+  let units = s.inner / ${4 * quads}u;
+  if (index >= s.outer * s.chunks * units) { return; }
+  let rest = index / units;
   let k = rest % s.chunks;
-  let base = rest / s.chunks * s.size * quads + index % quads;
-  var acc = ${start("load_input(base + k * quads)")};
+  let base = rest / s.chunks * s.size * units + index % units;
+${quadsOf("load_input(base + k * units)")
+  .map((first, half) => `  var acc${half} = ${start(first)};\n`)
+  .join("")}
   for (var r = k; r < s.size; r += s.chunks) {
-    let v = load_input(base + r * quads);
-    acc = ${combine("acc", "v")};
-  }
-  store_out(index, ${scaled("acc")});
-}
+    let v = load_input(base + r * units);
+${quadsOf("v")
+  .map((v, half) => `    acc${half} = ${combine(`acc${half}`, v)};\n`)
+  .join("")}  }
+${quadsOf("")
+  .map(
+    (_, half) =>
+      `  store_out(index${quads === 1 ? "" : ` * 2u + ${half}u`}, ${scaled(`acc${half}`)});\n`,
+  )
+  .join("")}}
 `;
-  if (walk === "rows") {
+  if (walk !== "gather") {
     const lanes = ["x", "y", "z", "w"];
-    const loop = lanes.map((l, i) => {
-      const at = `load_input(base + ${i}u * quads + j)`;
-      return `    let v${l} = ${at};\n    ${l} = ${combine(l, `v${l}`)};\n`;
-    });
+    const loop = lanes.map(
+      (l, i) => `    let v${l} = load_input(base + ${i}u * units + j);
+${quadsOf(`v${l}`)
+  .map((v) => `    ${l} = ${combine(l, v)};\n`)
+  .join("")}`,
+    );
     // Lane i of the transposed accumulators belongs to row i.
     const columns = lanes.map((c) => `${type}(${lanes.map((l) => `${l}.${c}`).join(", ")})`);
     const join = fold === "sumOfSquares" ? foldOf.sum : combine;
@@ -164,12 +204,12 @@ function bodyOf(fold: Fold, walk: Walk, domain: Domain): string {
     const all = join(join(a, b), isExtremum(fold) ? pair : `(${pair})`);
     return `${head}
   if (index * 4u >= s.outer) { return; }
-  let quads = s.size / 4u;
-  let base = index * 4u * quads;
-${lanes.map((l, i) => `  var ${l} = ${start(`load_input(base + ${i}u * quads)`)};\n`).join("")}
-  for (var j = 0u; j < quads; j++) {
+  let units = s.size / ${4 * quads}u;
+  let base = index * 4u * units;
+${lanes.map((l, i) => `  var ${l} = ${start(`load_input(base + ${i}u * units)${quads === 1 ? "" : "[0]"}`)};\n`).join("")}
+  for (var j = ${owners ? "lane" : "0u"}; j < units; j${owners ? ` += ${owners.lanes}u` : "++"}) {
 ${loop.join("")}  }
-  store_out(index, ${zeroBehind(scaled(`(${all})`), "s.outer", type)});
+${owners ? `  let all = ${owners.sum(all)};\n  if (lane != 0u) { return; }\n` : ""}  store_out(index, ${zeroBehind(scaled(owners ? "all" : `(${all})`), "s.outer", type)});
 }
 `;
   }
@@ -192,10 +232,18 @@ ${loop.join("")}  }
 `;
 }
 
+/** The head of an entry point whose `index` counts teams. */
+const teamMain = ({ lanes, declarations }: Team): string => `${declarations}
+@compute @workgroup_size(${lanes})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+  let index = group.x + group.y * groups.x;
+`;
+
 function makeKernel(fold: Fold, walk: Walk, domain: Domain): Kernel {
   const isFloat = domain === "float";
   const dtypes = dtypesOf(domain);
-  return defineKernel({
+  const owners = (context: ProgramContext) => teamOf(fold, walk, domain, context);
+  return defineWovenKernel({
     name: "reduce",
     ...(isFloat && { epilogue: "store" }),
     variant: isFloat ? `${fold},${walk}` : `${fold},${walk},${domain}`,
@@ -212,8 +260,15 @@ function makeKernel(fold: Fold, walk: Walk, domain: Domain): Kernel {
       { name: "chunks", type: "u32" },
       ...(isFloat ? [{ name: "scale", type: "f32" as const }] : []),
     ],
-    body: () => bodyOf(fold, walk, domain),
-    workgroups: (_, [, results]) => linearWorkgroups(Math.ceil((results as number) / 4)),
+    // Pairs of rows only where a team moves them: an invocation's four rows would take eight accumulators.
+    streams: (i) =>
+      i === 0 && isFloat && (walk === "pairs" || (walk === "longPairs" && isSum(fold))),
+    body: (context, _, quads = 1) => bodyOf(fold, walk, domain, owners(context), quads),
+    subgroups: (context) => owners(context)?.usesSubgroups ?? false,
+    workgroups: (_, [, results], context, quads = 1) =>
+      owners(context)
+        ? linearWorkgroups(Math.ceil((results as number) / 4), 1)
+        : linearWorkgroups(Math.ceil((results as number) / (4 * quads))),
     reference: ([input, out], scalars) =>
       reduceReference(
         (isFloat ? floatSteps : integerSteps)[fold],
@@ -225,24 +280,14 @@ function makeKernel(fold: Fold, walk: Walk, domain: Domain): Kernel {
   });
 }
 
-const walksOf = (fold: Fold, domain: Domain): Record<Walk, Kernel> => ({
-  quads: makeKernel(fold, "quads", domain),
-  rows: makeKernel(fold, "rows", domain),
-  gather: makeKernel(fold, "gather", domain),
-});
+const kernels = new Map<string, Kernel>();
 
-const foldsOf = (domain: Domain) => ({
-  sum: walksOf("sum", domain),
-  max: walksOf("max", domain),
-  min: walksOf("min", domain),
-  prod: walksOf("prod", domain),
-});
-
-const kernels = {
-  float: { ...foldsOf("float"), sumOfSquares: walksOf("sumOfSquares", "float") },
-  int32: foldsOf("int32"),
-  uint32: foldsOf("uint32"),
-};
+function kernelOf(fold: Fold, walk: Walk, domain: Domain): Kernel {
+  const key = `${fold},${walk},${domain}`;
+  const kernel = kernels.get(key) ?? makeKernel(fold, walk, domain);
+  kernels.set(key, kernel);
+  return kernel;
+}
 
 /** The initial value of a reduction, and its step. */
 type Step = readonly [number, (acc: number, value: number) => number];

@@ -62,7 +62,10 @@ export const loadingUnit = (
     : holding(quads, [index], (units) => units.map(statements).join(""));
 
 /** The same statements for each quad of a unit. Names that they declare are known to them only, where there are two quads. */
-export const eachQuad = (unit: readonly Quad[], statements: (quad: Quad) => string): string =>
+export const eachQuad = <Q extends Quad>(
+  unit: readonly Q[],
+  statements: (quad: Q) => string,
+): string =>
   unit.length === 1
     ? unit.map(statements).join("")
     : unit.map((quad) => `    {\n${statements(quad)}    }\n`).join("");
@@ -74,11 +77,11 @@ export interface Computed {
 }
 
 /** Statements that store a value in each quad of the unit at `place` of `out`. */
-export function storeUnit(
-  unit: readonly Quad[],
+export function storeUnit<Q extends Quad>(
+  unit: readonly Q[],
   place: string,
   out: string,
-  stored: (quad: Quad) => Computed,
+  stored: (quad: Q) => Computed,
 ): string {
   if (unit.length === 1)
     return eachQuad(unit, (quad) => {
@@ -96,17 +99,27 @@ export function storeUnit(
 /**
  * Declarations of a binding `x` that a program moves in pairs of quads of 16 bits: `load_x(i)` and `store_x(i, pair)` move pair i, 16
  * bytes. `store_first_x(i, quad)` stores the first quad of a pair alone, because the bytes behind a result may belong to another.
+ *
+ * @param finish the function from i and a pair to what is stored instead. With it there are only whole pairs.
  */
-export function pairDeclarations(name: string, dtype: HalfDType, isRead: boolean): string {
+export function pairDeclarations(
+  name: string,
+  dtype: HalfDType,
+  isRead: boolean,
+  finish?: string,
+): string {
   const data = `${name}_data[i]`;
   const encode = `encode4_${dtype}`;
-  return isRead
-    ? `fn load_${name}(i: u32) -> mat2x4f {
+  if (isRead)
+    return `fn load_${name}(i: u32) -> mat2x4f {
   let words = ${data};
   return mat2x4f(quad_${dtype}(words.xy), quad_${dtype}(words.zw));
 }
-`
-    : `fn store_${name}(i: u32, v: mat2x4f) { ${data} = vec4u(${encode}(v[0]), ${encode}(v[1])); }
+`;
+  const pair = `${data} = vec4u(${encode}(v[0]), ${encode}(v[1]));`;
+  if (finish)
+    return `fn store_${name}(i: u32, result: mat2x4f) { let v = ${finish}(i, result); ${pair} }\n`;
+  return `fn store_${name}(i: u32, v: mat2x4f) { ${pair} }
 fn store_first_${name}(i: u32, v: vec4f) {
   let words = ${encode}(v);
   ${data}.x = words.x;

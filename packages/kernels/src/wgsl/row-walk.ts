@@ -1,14 +1,87 @@
 import type { KernelScalar, ProgramContext, Workgroups } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
+import { eachQuad, holding, type Quad, storeUnit, type UnitQuads } from "./quad-units.js";
 
 /**
  * How a program over [rows, channels] visits its elements. With channels in whole quads an invocation keeps one quad of channels `c`
- * and iterates over the rows `k`, `k + s.chunks`, …; otherwise each of its four lanes has a channel of its own.
+ * and iterates over the rows `k`, `k + s.chunks`, …; with "pairs" of quads it does so with two, where they are moved together. Otherwise
+ * each of its four lanes has a channel of its own.
  */
-export type RowWalk = "quads" | "gather";
+export type RowWalk = "pairs" | "quads" | "gather";
 
-export const rowWalk = (channels: number): RowWalk => (channels % 4 === 0 ? "quads" : "gather");
+export function rowWalk(channels: number): RowWalk {
+  if (channels % 8 === 0) return "pairs";
+  return channels % 4 === 0 ? "quads" : "gather";
+}
+
+/** A value for each walk, such as a kernel. */
+export const byRowWalk = <T>(make: (walk: RowWalk) => T): Readonly<Record<RowWalk, T>> => ({
+  pairs: make("pairs"),
+  quads: make("quads"),
+  gather: make("gather"),
+});
+
+/** A quad of channels of an invocation, in WGSL. */
+export interface ChannelQuad {
+  /** A variable that each quad of the invocation has for itself. */
+  own(name: string): string;
+  /** Its elements of a [channels] operand. */
+  channel(operand: string): string;
+  /** Its index in the quads of a row. */
+  readonly index: string;
+  /** Its index in partials [chunks, channels]. */
+  readonly partial: string;
+}
+
+/** The same on one row of [rows, channels] operands, of which `of` has its elements. */
+export type RowQuad = ChannelQuad & Quad;
+
+function channelQuads(walk: RowWalk, quads: UnitQuads): readonly ChannelQuad[] {
+  if (quads === 1)
+    return [
+      {
+        own: (name) => name,
+        channel: (operand) =>
+          walk === "gather" ? gathered(operand, (lane) => `c.${lane}`) : `load_${operand}(c)`,
+        index: "c",
+        partial: "index",
+      },
+    ];
+  return [0, 1].map((half) => ({
+    own: (name) => `${name}_${half}`,
+    channel: (operand) => `load_${operand}(c * 2u + ${half}u)`,
+    index: `(c * 2u + ${half}u)`,
+    partial: `index * 2u + ${half}u`,
+  }));
+}
+
+/**
+ * Statements on the quads of an invocation in a row, a WGSL expression: after those that load the pairs that they read, or where `alone` is
+ * the quad of an operand.
+ */
+function onRow(
+  walk: RowWalk,
+  quads: UnitQuads,
+  row: string,
+  alone: (operand: string) => string,
+  statements: (unit: readonly RowQuad[]) => string,
+): string {
+  const unit = channelQuads(walk, quads);
+  if (quads === 1) return statements(unit.map((quad) => ({ ...quad, of: alone })));
+  const held = holding(quads, ["c"], ([pair = []]) =>
+    statements(pair.map(({ of }, half) => ({ ...(unit[half] as ChannelQuad), of }))),
+  );
+  return `    let base = ${row} * units;\n${held}`;
+}
+
+/** Elements (row, c) of a [rows, channels] binding. */
+const atRow =
+  (walk: RowWalk, row: string) =>
+  (name: string): string =>
+    walk === "gather"
+      ? gathered(name, (lane) => `${row}.${lane} * s.channels + c.${lane}`)
+      : `load_${name}(${row} * units + c)`;
 
 /** Scalars of every program over [rows, channels] that works in chunks of rows. */
 export const chunkScalars: readonly KernelScalar[] = ["rows", "channels", "chunks"].map((name) => ({
@@ -25,7 +98,8 @@ export function chunkCount(rows: number, channels: number): number {
   return Math.max(1, Math.min(Math.ceil(rows / 32), most));
 }
 
-const invocations = 16_384;
+/** As in reductions: enough to keep the loads of a large GPU busy. */
+const invocations = 65_536;
 
 /**
  * WGSL: `chunk_count()`, and `chunk_rows(k)`, the rows of a chunk for each lane. Elsewhere the rows of a chunk are those that equal k
@@ -44,117 +118,146 @@ fn chunk_count() -> u32 { return s.chunks; }
 fn chunk_rows(k: vec4u) -> vec4f { return vec4f(f32(s.rows / s.chunks)) + select(vec4f(), vec4f(1.0), k < vec4u(s.rows % s.chunks)); }
 `;
 
+/** The statements of a {@link partialProgram}, for each quad of its invocations. */
+export interface PartialCode {
+  /** Declarations before the loop over rows; `of` has the chunk's first row. Names that they declare are the quad's `own`. */
+  readonly before: (quad: RowQuad) => string;
+  /** Statements on row `r`. Lanes past the chunk's last row must be masked with {@link kept}. */
+  readonly row: (quad: RowQuad) => string;
+  /** Statements after the loop, which store at `partial`. */
+  readonly after: (quad: ChannelQuad) => string;
+}
+
 /**
- * A program that reduces chunks of rows to partials [chunks, channels], with the {@link chunkFunctions}: in `body`, `index` is the
- * quad of the partials, `n` (vec4f) the number of rows of its chunk, and `first` one of them.
+ * A program that reduces chunks of rows to partials [chunks, channels], with the {@link chunkFunctions}. In its code `n` (vec4f) is the
+ * number of rows of the chunk.
  */
-export const partialProgram = (walk: RowWalk, body: string, context: ProgramContext): string =>
-  `${chunkFunctions(context)}${linearMain(partialSize(context))}${partialHead[walk]}${
-    isCpu(context)
-      ? `  let first = k * chunk_length();
-  let stop = min(first + chunk_length(), ${walk === "quads" ? "s.rows" : "vec4u(s.rows)"});
+export function partialProgram(
+  walk: RowWalk,
+  { before, row, after }: PartialCode,
+  context: ProgramContext,
+  quads: UnitQuads = 1,
+): string {
+  const isGather = walk === "gather";
+  const rows = isGather ? "vec4u(s.rows)" : "s.rows";
+  const chunk = isCpu(context)
+    ? `  let first = k * chunk_length();
+  let stop = min(first + chunk_length(), ${rows});
   let step = 1u;
 `
-      : `  let first = k;
-  let stop = ${walk === "quads" ? "s.rows" : "vec4u(s.rows)"};
+    : `  let first = k;
+  let stop = ${rows};
   let step = s.chunks;
-`
-  }${body}}
 `;
+  const stored = channelQuads(walk, quads);
+  return `${chunkFunctions(context)}${linearMain(partialSize(context))}${isGather ? gatherHead : quadsHead(quads)}${chunk}${onRow(
+    walk,
+    quads,
+    "first",
+    atRow(walk, "first"),
+    (unit) => unit.map(before).join(""),
+  )}  for (var r = first; ${isGather ? "any(r < stop)" : "r < stop"}; r += step) {
+${onRow(walk, quads, "r", atRow(walk, "r"), (unit) => eachQuad(unit, row))}  }
+${stored.map(after).join("")}}
+`;
+}
 
 /** Workgroups of a {@link partialProgram}. */
 export function partialWorkgroups(
   { rows, channels, chunks }: Readonly<Record<string, number>>,
   context: ProgramContext,
+  quads: UnitQuads = 1,
 ): Workgroups {
   const length = Math.max(1, Math.ceil((rows as number) / (chunks as number))) * cpuWalk.chunks;
   const count = isCpu(context) ? Math.max(1, Math.ceil((rows as number) / length)) : chunks;
   return linearWorkgroups(
-    Math.ceil(((count as number) * (channels as number)) / 4),
+    Math.ceil(((count as number) * (channels as number)) / (4 * quads)),
     partialSize(context),
   );
 }
 
 const partialSize = (context: ProgramContext): number => (isCpu(context) ? cpuWalk.size : 64);
 
-const partialHead: Record<RowWalk, string> = {
-  quads: /* wgsl */ `
-  let quads = s.channels / 4u;
-  if (index >= chunk_count() * quads) { return; }
-  let c = index % quads;
-  let k = index / quads;
+const quadsHead = (quads: UnitQuads): string => `
+  let units = s.channels / ${4 * quads}u;
+  if (index >= chunk_count() * units) { return; }
+  let c = index % units;
+  let k = index / units;
   let n = chunk_rows(vec4u(k));
-`,
-  gather: /* wgsl */ `
+`;
+
+const gatherHead = /* wgsl */ `
   if (index * 4u >= chunk_count() * s.channels) { return; }
   let e = vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u);
   let c = e % s.channels;
   let k = min(e / s.channels, vec4u(chunk_count() - 1u));
   let n = chunk_rows(k);
-`,
-};
+`;
 
-/** In a {@link partialProgram}: runs `body` for each row `r` of the chunk. Lanes past its last row must be masked with {@link kept}. */
-export const rowLoop = (walk: RowWalk, body: string): string =>
-  `for (var r = first; ${walk === "quads" ? "r < stop" : "any(r < stop)"}; r += step) {\n${body}  }\n`;
-
-/** `value` where the lane's row exists, else 0. */
+/** In a {@link partialProgram}: `value` where the lane's row exists, else 0. */
 export const kept = (walk: RowWalk, value: string): string =>
-  walk === "quads" ? value : `select(vec4f(0.0), ${value}, r < stop)`;
+  walk === "gather" ? `select(vec4f(0.0), ${value}, r < stop)` : value;
 
-/** Elements (row, c) of a [rows, channels] binding. */
-export const atRow = (walk: RowWalk, name: string, row: string): string =>
-  walk === "quads"
-    ? `load_${name}(${row} * quads + c)`
-    : gathered(name, (lane) => `${row}.${lane} * s.channels + c.${lane}`);
-
-/** Elements c of a [channels] binding. */
-export const atChannel = (walk: RowWalk, name: string): string =>
-  walk === "quads" ? `load_${name}(c)` : gathered(name, (lane) => `c.${lane}`);
+/** The code of an {@link elementPass}, for each quad of its invocations. */
+export interface ElementCode {
+  /** Declarations, made once. Names that they declare are the quad's `own`. */
+  readonly before: (quad: ChannelQuad) => string;
+  /** The vec4f that is stored. */
+  readonly stored: (quad: RowQuad) => string;
+  /** The operand in which it is stored. */
+  readonly out: string;
+}
 
 /**
- * The entry point of an elementwise pass over [rows, channels]: `prelude` runs once and may use the channels `c`, `element(load)`
- * computes the vec4f to be stored in `out` from quads of the big operands. In the walk by quads each invocation processes s.rows /
- * s.chunks rows. On CPU adapters it processes many neighbouring ones, because starting an invocation takes as long as a few rows.
+ * The entry point of an elementwise pass over [rows, channels]. In the walk by quads each invocation processes s.rows / s.chunks rows. On
+ * CPU adapters it processes many neighbouring ones, because starting an invocation takes as long as a few rows.
  */
 export function elementPass(
   walk: RowWalk,
-  prelude: string,
-  element: (load: (name: string) => string) => string,
-  out: string,
+  { before, stored, out }: ElementCode,
   context: ProgramContext,
+  quads: UnitQuads = 1,
 ): string {
+  const prelude = channelQuads(walk, quads).map(before).join("");
   if (walk === "gather")
     return `${linearMain()}
   if (index * 4u >= s.rows * s.channels) { return; }
   let c = (vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u)) % s.channels;
-${prelude}
-  store_${out}(index, ${element((name) => `load_${name}(index)`)});
-}
+${prelude}${channelQuads(walk, 1)
+  .map(
+    (quad) =>
+      `  store_${out}(index, ${stored({ ...quad, of: (name) => `load_${name}(index)` })});\n`,
+  )
+  .join("")}}
 `;
   const [head, rows] = isCpu(context)
     ? [
         `${linearMain(cpuWalk.size)}
-  let quads = s.channels / 4u;
-  let c = index % quads;
-  let first = index / quads * ${cpuWalk.rows}u;
+  let units = s.channels / 4u;
+  let c = index % units;
+  let first = index / units * ${cpuWalk.rows}u;
   if (first >= s.rows) { return; }
 `,
         `var r = first; r < min(first + ${cpuWalk.rows}u, s.rows); r++`,
       ]
     : [
         `${linearMain()}
-  let quads = s.channels / 4u;
-  if (index >= s.chunks * quads) { return; }
-  let c = index % quads;
+  let units = s.channels / ${4 * quads}u;
+  if (index >= s.chunks * units) { return; }
+  let c = index % units;
 `,
-        "var r = index / quads; r < s.rows; r += s.chunks",
+        "var r = index / units; r < s.rows; r += s.chunks",
       ];
   return `${head}${prelude}
   for (${rows}) {
-    let q = r * quads + c;
-    store_${out}(q, ${element((name) => `load_${name}(q)`)});
-  }
+    let q = r * units + c;
+${onRow(
+  walk,
+  quads,
+  "r",
+  (name) => `load_${name}(q)`,
+  (unit) => storeUnit(unit, "q", out, (quad) => ({ before: "    ", value: stored(quad) })),
+)}  }
 }
 `;
 }
@@ -164,12 +267,13 @@ export function elementWorkgroups(
   walk: RowWalk,
   { rows, channels, chunks }: Readonly<Record<string, number>>,
   context: ProgramContext,
+  quads: UnitQuads = 1,
 ): Workgroups {
-  const quads = (channels as number) / 4;
-  if (walk === "gather") return linearWorkgroups(Math.ceil((rows as number) * quads));
+  const units = (channels as number) / (4 * quads);
+  if (walk === "gather") return linearWorkgroups(Math.ceil((rows as number) * units));
   return isCpu(context)
-    ? linearWorkgroups(Math.ceil((rows as number) / cpuWalk.rows) * quads, cpuWalk.size)
-    : linearWorkgroups((chunks as number) * quads);
+    ? linearWorkgroups(Math.ceil((rows as number) / cpuWalk.rows) * units, cpuWalk.size)
+    : linearWorkgroups((chunks as number) * units);
 }
 
 const cpuWalk = { size: 8, rows: 128, chunks: 8 };

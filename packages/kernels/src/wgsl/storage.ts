@@ -177,7 +177,7 @@ fn stored_${name}(i: u32) -> ${type} { return ${name}_data[i]; }
   const mode = access === "read" ? "read" : "read_write";
   if (inPairs)
     return `@group(0) @binding(${index}) var<storage, ${mode}> ${data}: array<vec4u>;
-${pairDeclarations(name, dtype as HalfDType, access === "read")}`;
+${pairDeclarations(name, dtype as HalfDType, access === "read", isFinished ? wovenName("finished") : undefined)}`;
   const round = rounding ? (v: string) => `round${unit}_${rounding}(${v})` : (v: string) => v;
   const roundOne = rounding ? (v: string) => `round1_${rounding}(${v})` : (v: string) => v;
 
