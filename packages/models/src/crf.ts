@@ -5,8 +5,10 @@ import {
   type CrfWeights,
   crfDecode,
   crfLoss,
+  mean,
   type Runtime,
   ShapeError,
+  sum,
   type Tensor,
   type Variable,
 } from "@halfstep/tensor/functional";
@@ -78,7 +80,7 @@ export class CRF extends Module {
     return withoutAutocast(() => {
       const losses = crfLoss(emissions, tags, this.#weights, { mask });
       if (reduction === "none") return losses;
-      return reduction === "sum" ? losses.sum() : losses.mean();
+      return reduction === "sum" ? sum(losses) : mean(losses);
     });
   }
 

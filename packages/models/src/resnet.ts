@@ -12,7 +12,14 @@ import {
   Sequential,
   type TorchLayout,
 } from "@halfstep/nn";
-import { avgPool2d, pad, type Runtime, ShapeError, type Tensor } from "@halfstep/tensor/functional";
+import {
+  avgPool2d,
+  mean,
+  pad,
+  type Runtime,
+  ShapeError,
+  type Tensor,
+} from "@halfstep/tensor/functional";
 
 /** Options of {@link ResNet}. */
 export interface ResNetOptions {
@@ -193,7 +200,7 @@ export class ResNet extends Module {
     if (this.#pool) y = this.#pool.forward(y);
     for (const stage of [this.layer1, this.layer2, this.layer3, this.layer4])
       if (stage) y = stage.forward(y);
-    return this.fc.forward(y.mean([1, 2]));
+    return this.fc.forward(mean(y, [1, 2]));
   }
 }
 

@@ -1,4 +1,4 @@
-import { amax, eq, noGrad, stack, std, type Tensor } from "@halfstep/tensor/functional";
+import { amax, eq, mean, noGrad, stack, std, type Tensor } from "@halfstep/tensor/functional";
 import { hookGradient, type RemoveHook } from "./hooks.js";
 import type { Module } from "./module.js";
 
@@ -90,10 +90,10 @@ const elementsOf = (x: Tensor): Tensor =>
   noGrad(() => {
     const values = x.detach().to("float32");
     return stack([
-      values.mean(),
+      mean(values),
       std(values, { correction: 0 }),
       amax(values.abs()),
-      eq(values, 0).to("float32").mean(),
+      mean(eq(values, 0).to("float32")),
     ]);
   });
 

@@ -11,6 +11,7 @@ import {
   topK,
   where,
 } from "../ops/index.js";
+import { sum } from "../ops/reduce.js";
 import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 
@@ -47,7 +48,7 @@ const products: Program = {
     return (factor = 1) => {
       const x = runtime.tensor(eighths(6 * 7), [6, 7]);
       const y = matmul(x, weight).mul(factor);
-      return [y, y.sum([0]), amax(y, [1]), y.reshape([8, 6]).permute([1, 0])];
+      return [y, sum(y, [0]), amax(y, [1]), y.reshape([8, 6]).permute([1, 0])];
     };
   },
 };
@@ -86,7 +87,7 @@ const training: Program = {
     const weight = runtime.variable([0.5, -1, 1.5, 2], [2, 2], { requiresGrad: true });
     return (factor = 1) => {
       const x = runtime.tensor([1, -1, 2, 0, -1, 1], [3, 2]);
-      const loss = matmul(x, weight).sub(1).square().sum();
+      const loss = sum(matmul(x, weight).sub(1).square());
       backward(loss);
       if (weight.grad) weight.assign(weight.sub(weight.grad.mul(factor / 8)));
       weight.zeroGrad();

@@ -32,7 +32,7 @@ export type Composite<F> = F & CompositeDefinition;
  * ```ts
  * const logCosh = composite({ name: "logCosh", castPolicy: "float32" }, (x: Tensor, target: Tensor): Tensor => {
  *   const d = x.sub(target);
- *   return d.exp().add(d.neg().exp()).mul(0.5).log().mean();
+ *   return mean(d.exp().add(d.neg().exp()).mul(0.5).log());
  * });
  * ```
  */

@@ -8,6 +8,7 @@ import type { Tensor } from "../tensor/tensor.js";
 import { logicalNot, maskedFill } from "./comparison.js";
 import { matmul } from "./matmul.js";
 import { type Dropout, dropoutOp } from "./random.js";
+import { sum } from "./reduce.js";
 import { expand } from "./shape.js";
 
 /** The parameters of attention besides its tensors. */
@@ -53,7 +54,7 @@ export const probabilitiesOp: Op<Probabilities> = defineOp<Probabilities>({
     const [p, g] = [outputs[0], gradients[0]] as [Tensor, Tensor];
     if (!isGradEnabled())
       return [scoresGradient.apply([p, g], { scale, dtype: (inputs[0] as Tensor).dtype })];
-    return [p.mul(g.sub(g.mul(p).sum(-1, { keepDimensions: true }))).mul(scale)];
+    return [p.mul(g.sub(sum(g.mul(p), -1, { keepDimensions: true }))).mul(scale)];
   },
 });
 
@@ -117,7 +118,7 @@ function repeated(x: Tensor, group: number): Tensor {
 function summed(x: Tensor, group: number): Tensor {
   if (group === 1) return x;
   const [heads, tokens, size] = x.shape.slice(-3) as [number, number, number];
-  return x.reshape([...x.shape.slice(0, -3), heads / group, group, tokens, size]).sum(-3);
+  return sum(x.reshape([...x.shape.slice(0, -3), heads / group, group, tokens, size]), -3);
 }
 
 /** Attention composed of ops that keep their probabilities, for cases that the fused kernels do not support. */
@@ -142,7 +143,7 @@ export function composedAttentionGradients(
   const p = probabilities(query, keys, mask, rule);
   const g = castTo(gradient, value.dtype);
   const change = droppedFrom(matmul(g, repeated(value, group), { transB: true }), dropout);
-  const average = change.mul(p).sum(-1, { keepDimensions: true });
+  const average = sum(change.mul(p), -1, { keepDimensions: true });
   const scores = p.mul(change.sub(average)).mul(scale);
   return [
     matmul(scores, keys),

@@ -15,6 +15,7 @@ import {
   rowsOf,
   runningKinds,
 } from "./batch-norm.js";
+import { mean, sum } from "./reduce.js";
 
 /** Options of {@link batchNorm}. */
 export interface BatchNormTrainingOptions extends BatchNormOptions {
@@ -112,12 +113,12 @@ function composedBackward(x: Tensor, weight: Tensor, g: Tensor, eps: number): re
   const axes = x.shape.map((_, d) => d).slice(0, -1);
   const input = castTo(x, "float32");
   const gradient = castTo(g, "float32");
-  const centred = input.sub(input.mean(axes));
-  const deviation = centred.square().mean(axes).add(eps).sqrt();
+  const centred = input.sub(mean(input, axes));
+  const deviation = mean(centred.square(), axes).add(eps).sqrt();
   const normalised = centred.div(deviation);
   const projected = gradient.mul(normalised);
-  const inner = gradient.sub(gradient.mean(axes)).sub(normalised.mul(projected.mean(axes)));
-  return [inner.mul(weight.div(deviation)), projected.sum(axes), gradient.sum(axes)];
+  const inner = gradient.sub(mean(gradient, axes)).sub(normalised.mul(mean(projected, axes)));
+  return [inner.mul(weight.div(deviation)), sum(projected, axes), sum(gradient, axes)];
 }
 
 /** The result of {@link batchNorm}. */

@@ -6,6 +6,7 @@ import { castTo } from "../dispatch/cast.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor, Variable } from "../tensor/tensor.js";
+import { sum } from "./reduce.js";
 
 /** Options of {@link batchNormInference}. */
 export interface BatchNormOptions {
@@ -88,8 +89,8 @@ export const normalizeBy: Op<BatchNormOptions> = defineOp<BatchNormOptions>({
     const normalised = castTo(x, "float32").sub(mean).div(deviation);
     return [
       g.mul(weight.div(deviation)),
-      g.mul(normalised).sum(axes),
-      g.sum(axes),
+      sum(g.mul(normalised), axes),
+      sum(g, axes),
       undefined,
       undefined,
     ];

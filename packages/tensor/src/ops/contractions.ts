@@ -6,6 +6,7 @@ import type { Tensor } from "../tensor/tensor.js";
 import { roll } from "./concatenate.js";
 import { matmul } from "./matmul.js";
 import { inFloat32 } from "./precision.js";
+import { sum } from "./reduce.js";
 import { axisOf } from "./windows.js";
 
 type Product = Composite<(a: Tensor, b: Tensor) => Tensor>;
@@ -18,7 +19,7 @@ const scalarProduct = (name: string): Product =>
         throw new ShapeError(
           `${name} needs two vectors of one length, not [${a.shape}] and [${b.shape}]`,
         );
-      return inFloat32(a, (x) => x.mul(b).sum());
+      return inFloat32(a, (x) => sum(x.mul(b)));
     },
   );
 

@@ -6,6 +6,7 @@ import type { Tensor } from "../tensor/tensor.js";
 import { clamp } from "./activations.js";
 import { gt, keepWhere } from "./comparison.js";
 import { indexSelect } from "./indexing.js";
+import { sum } from "./reduce.js";
 import { linalgVectorNorm } from "./statistics.js";
 import { reciprocal } from "./transcendental.js";
 import { axisOf } from "./windows.js";
@@ -53,7 +54,7 @@ export const cosineSimilarity: Composite<
       const whole = x.shape.at(fromEnd) === size ? x : x.expand(dot.shape);
       return atLeast(normAlong(whole, 2, fromEnd), eps);
     };
-    return dot.sum(fromEnd).div(length(a).mul(length(b)));
+    return sum(dot, fromEnd).div(length(a).mul(length(b)));
   },
 );
 

@@ -5,6 +5,7 @@ import type { Tensor } from "../tensor/tensor.js";
 import { parseEinsum } from "./einsum-equation.js";
 import { mul } from "./elementwise.js";
 import { matmul } from "./matmul.js";
+import { sum } from "./reduce.js";
 import { slice } from "./windows.js";
 
 type Labels = readonly string[];
@@ -132,7 +133,7 @@ function sizesOf(terms: readonly Labelled[]): (label: string) => number {
 function summed({ tensor, labels }: Labelled, wanted: ReadonlySet<string>): Labelled {
   const axes = labels.flatMap((label, d) => (wanted.has(label) ? [] : [d]));
   if (axes.length === 0) return { tensor, labels };
-  return { tensor: tensor.sum(axes), labels: labels.filter((label) => wanted.has(label)) };
+  return { tensor: sum(tensor, axes), labels: labels.filter((label) => wanted.has(label)) };
 }
 
 /** The term with sizes of 1 repeated along some labels. */

@@ -8,6 +8,7 @@ import { castTo } from "../dispatch/cast.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
+import { mean, sum } from "./reduce.js";
 
 type NormName = "layerNorm" | "groupNorm" | "rmsNorm";
 
@@ -106,7 +107,7 @@ function composedBackward(
   const grouped = (tensor: Tensor): Tensor =>
     castTo(tensor, "float32").reshape([batch, pixels, groups, width]);
   const byChannel = (tensor: Tensor): Tensor => castTo(tensor, "float32").reshape([groups, width]);
-  const average = (tensor: Tensor): Tensor => tensor.mean([1, 3], { keepDimensions: true });
+  const average = (tensor: Tensor): Tensor => mean(tensor, [1, 3], { keepDimensions: true });
   const input = grouped(x);
   const gradient = grouped(g);
   const centred = isCentred ? input.sub(average(input)) : input;
@@ -117,8 +118,8 @@ function composedBackward(
   const inner = (isCentred ? h.sub(average(h)) : h).sub(projected);
   return [
     inner.div(deviation).reshape(x.shape),
-    ...(weight ? [gradient.mul(normalized).sum([0, 1]).reshape(weight.shape)] : []),
-    ...(bias ? [gradient.sum([0, 1]).reshape(bias.shape)] : []),
+    ...(weight ? [sum(gradient.mul(normalized), [0, 1]).reshape(weight.shape)] : []),
+    ...(bias ? [sum(gradient, [0, 1]).reshape(bias.shape)] : []),
   ];
 }
 

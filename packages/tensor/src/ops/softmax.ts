@@ -8,6 +8,7 @@ import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
+import { sum } from "./reduce.js";
 import { axisOf } from "./windows.js";
 
 const rowsOf = (shape: readonly number[]): { rows: number; columns: number } => {
@@ -59,14 +60,14 @@ export const softmaxOp: Op<null> = rowsOp(
   "softmax",
   kernels.softmax,
   kernels.softmaxBackward,
-  (y, g) => y.mul(g.sub(g.mul(y).sum(-1, { keepDimensions: true }))),
+  (y, g) => y.mul(g.sub(sum(g.mul(y), -1, { keepDimensions: true }))),
 );
 
 export const logSoftmaxOp: Op<null> = rowsOp(
   "logSoftmax",
   kernels.logSoftmax,
   kernels.logSoftmaxBackward,
-  (y, g) => g.sub(y.exp().mul(g.sum(-1, { keepDimensions: true }))),
+  (y, g) => g.sub(y.exp().mul(sum(g, -1, { keepDimensions: true }))),
 );
 
 /** Options of {@link softmax}. */

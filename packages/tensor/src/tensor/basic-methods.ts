@@ -1,6 +1,5 @@
 import { relu, sigmoid } from "../ops/activations.js";
 import { abs, add, div, mul, scale, sqrt, square, sub } from "../ops/elementwise.js";
-import { type KeepOptions, mean, type SumOptions, sum } from "../ops/reduce.js";
 import { expand, permute, reshape } from "../ops/shape.js";
 import { exp, log } from "../ops/transcendental.js";
 import type { Tensor } from "./tensor.js";
@@ -48,14 +47,6 @@ export abstract class BasicMethods {
   /** max(x, 0); NaN stays NaN. */
   relu(): Tensor {
     return relu(self(this));
-  }
-  /** Sum over `axes` (all of them by default), in float32. */
-  sum(axes?: number | readonly number[], options?: SumOptions): Tensor {
-    return sum(self(this), axes, options);
-  }
-  /** Mean over `axes` (all of them by default). */
-  mean(axes?: number | readonly number[], options?: KeepOptions): Tensor {
-    return mean(self(this), axes, options);
   }
   /** The same elements in another shape; one size may be -1. No copy. */
   reshape(shape: readonly number[]): Tensor {

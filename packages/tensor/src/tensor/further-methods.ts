@@ -16,6 +16,14 @@ export abstract class FurtherMethods {
   backward(options?: BackwardOptions): void {
     backward(self(this), options);
   }
+  /** Sum over `axes` (all of them by default), in float32. */
+  sum(axes?: number | readonly number[], options?: ops.SumOptions): Tensor {
+    return ops.sum(self(this), axes, options);
+  }
+  /** Mean over `axes` (all of them by default). */
+  mean(axes?: number | readonly number[], options?: ops.KeepOptions): Tensor {
+    return ops.mean(self(this), axes, options);
+  }
   /** 1 / x, in float32 under autocast. */
   reciprocal(): Tensor {
     return ops.reciprocal(self(this));

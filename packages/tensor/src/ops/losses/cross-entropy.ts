@@ -6,6 +6,7 @@ import { type Composite, composite } from "../../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch/op.js";
 import { ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
+import { sum } from "../reduce.js";
 import { logSoftmax, softmax } from "../softmax.js";
 import { type ClassOptions, type LabelledRows, labelWeights, rowsOf, weightTotal } from "./nll.js";
 import { reduced } from "./reduction.js";
@@ -106,12 +107,12 @@ const logitsGradient: Op<BackwardAttributes> = defineOp<BackwardAttributes>({
     const perRow = attributes.ofMean ? g.div(rows) : g;
     const factor = factorOfSoftmax({ scores: logits, labels, rows, classes }, weight, attributes);
     const perLogit = perRow.mul(factor).reshape([-1, 1]);
-    const toLogits = p.mul(v.sub(p.mul(v).sum(-1, { keepDimensions: true }))).mul(perLogit);
+    const toLogits = p.mul(v.sub(sum(p.mul(v), -1, { keepDimensions: true }))).mul(perLogit);
     if (!needs[2]) return [toLogits];
     const ones = g.runtime.full(g.shape, 1);
     const operands = [logits, labels, ones, ...(weight ? [weight] : [])];
     const weighted = v.mul(logitsGradient.apply(operands, attributes));
-    return [toLogits, undefined, attributes.ofMean ? weighted.sum() : weighted.sum(-1)];
+    return [toLogits, undefined, attributes.ofMean ? sum(weighted) : sum(weighted, -1)];
   },
 });
 
@@ -124,7 +125,7 @@ function factorOfSoftmax(
   const ofLabels = labelWeights(rows, { weight, ignoreIndex });
   if (labelSmoothing === 0) return ofLabels;
   const counted = weight ? labelWeights(rows, { ignoreIndex }) : ofLabels;
-  const ofClasses = weight ? counted.mul(weight.sum().div(rows.classes)) : counted;
+  const ofClasses = weight ? counted.mul(sum(weight).div(rows.classes)) : counted;
   return ofLabels.mul(1 - labelSmoothing).add(ofClasses.mul(labelSmoothing));
 }
 
@@ -189,5 +190,5 @@ function againstProbabilities(
       : probabilities.mul(1 - labelSmoothing).add(labelSmoothing / classes);
   const weighted = weight ? smoothed.mul(castTo(weight, "float32")) : smoothed;
   const scores = logSoftmax(castTo(logits, "float32"));
-  return reduced(scores.mul(weighted).sum(-1).neg(), reduction);
+  return reduced(sum(scores.mul(weighted), -1).neg(), reduction);
 }

@@ -8,6 +8,7 @@ import type { Tensor } from "../../tensor/tensor.js";
 import { clamp } from "../activations.js";
 import { ge, keepWhere, logicalNot, maskedFill } from "../comparison.js";
 import { indexBits } from "../index-bits.js";
+import { mean, sum } from "../reduce.js";
 import type { ReductionOptions } from "./reduction.js";
 
 /** Options of {@link ctcLoss}. */
@@ -158,7 +159,7 @@ export const ctcLoss: Composite<
       );
     const each = zeroInfinity ? keepWhere(losses, logicalNot(isImpossible)) : losses.mul(factor());
     if (reduction === "none") return each;
-    if (reduction === "sum") return each.sum();
-    return each.div(castTo(clamp(targetLengths, { min: 1 }), "float32")).mean();
+    if (reduction === "sum") return sum(each);
+    return mean(each.div(castTo(clamp(targetLengths, { min: 1 }), "float32")));
   },
 );

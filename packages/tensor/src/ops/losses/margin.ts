@@ -8,6 +8,7 @@ import { eq, keepWhere } from "../comparison.js";
 import { pairwiseDistance } from "../distances.js";
 import { minimum } from "../elementwise.js";
 import { indexBits } from "../index-bits.js";
+import { sum } from "../reduce.js";
 import type { MarginOptions } from "./binary.js";
 import { requireSameShape } from "./element-loss.js";
 import { labelCounts, labelIndicator, labelWeights, negativeScores, rowsOf } from "./nll.js";
@@ -55,11 +56,8 @@ export const cosineEmbeddingLoss: PairLoss = composite(
         `cosineEmbeddingLoss: vectors [${a.shape}] need a target of shape [${a.shape.slice(0, -1)}], not [${target.shape}]`,
       );
     const [x, y, t] = [float(a), float(b), float(target)];
-    const squares = (v: Tensor): Tensor => v.square().sum(-1).add(1e-12);
-    const cosine = x
-      .mul(y)
-      .sum(-1)
-      .div(squares(x).mul(squares(y)).sqrt());
+    const squares = (v: Tensor): Tensor => sum(v.square(), -1).add(1e-12);
+    const cosine = sum(x.mul(y), -1).div(squares(x).mul(squares(y)).sqrt());
     const alike = keepWhere(cosine.neg().add(1), eq(t, 1));
     const unlike = keepWhere(violation(cosine.sub(margin)), eq(t, -1));
     return reduced(alike.add(unlike), reduction);
@@ -154,7 +152,7 @@ export const multiMarginLoss: Composite<
     const violations = lead.add(margin).relu();
     const powers = p === 2 ? violations.square() : violations;
     const others = keepWhere(powers, eq(labelIndicator(rows), 0));
-    const losses = others.sum(-1).mul(1 / rows.classes);
+    const losses = sum(others, -1).mul(1 / rows.classes);
     const scaled = weight ? losses.mul(labelWeights(rows, { weight })) : losses;
     return reduced(reduction === "none" ? scaled.reshape(labels.shape) : scaled, reduction);
   },
@@ -191,7 +189,7 @@ export const multilabelMarginLoss: Composite<
     const row = (v: Tensor): Tensor => v.reshape([rows, 1, classes]);
     const violations = row(x).sub(column(x)).add(1).relu().mul(column(counts));
     const others = keepWhere(violations, row(eq(counts, 0)));
-    const losses = others.sum([1, 2]).mul(1 / classes);
+    const losses = sum(others, [1, 2]).mul(1 / classes);
     return reduced(
       reduction === "none" ? losses.reshape(scores.shape.slice(0, -1)) : losses,
       reduction,

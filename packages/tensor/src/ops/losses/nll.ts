@@ -7,6 +7,7 @@ import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch
 import { ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { indexBits } from "../index-bits.js";
+import { sum } from "../reduce.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
 /** Options of losses of classes. */
@@ -175,7 +176,7 @@ const labelCountsOp: Op<null> = defineOp<null>({
 /** The divisor of "mean", where it is not the number of rows. */
 export const weightTotal = (rows: LabelledRows, options: Weighting): Tensor | undefined =>
   options.weight || options.ignoreIndex !== undefined
-    ? labelWeights(rows, options).sum()
+    ? sum(labelWeights(rows, options))
     : undefined;
 
 /**

@@ -1,4 +1,5 @@
 import type { Tensor } from "../../tensor/tensor.js";
+import { mean, sum } from "../reduce.js";
 
 /** The reduction of losses: the mean of those that count, the sum, or none. */
 export type Reduction = "mean" | "sum" | "none";
@@ -12,6 +13,6 @@ export interface ReductionOptions {
 /** Reduces losses. With `count` the mean is their sum divided by it. */
 export function reduced(losses: Tensor, reduction: Reduction = "mean", count?: Tensor): Tensor {
   if (reduction === "none") return losses;
-  if (reduction === "sum") return losses.sum();
-  return count ? losses.sum().div(count) : losses.mean();
+  if (reduction === "sum") return sum(losses);
+  return count ? sum(losses).div(count) : mean(losses);
 }

@@ -6,6 +6,7 @@ import { clamp } from "../activations.js";
 import { eq, gt, keepWhere, le, maskedFill } from "../comparison.js";
 import { atLeast } from "../distances.js";
 import { abs } from "../elementwise.js";
+import { sum } from "../reduce.js";
 import { type ElementLoss, elementLoss, requireSameShape } from "./element-loss.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
@@ -90,7 +91,7 @@ export const klDiv: Composite<(input: Tensor, target: Tensor, options?: KlDivOpt
       requireSameShape("klDiv", { input, target });
       const [x, t] = [castTo(input, "float32"), castTo(target, "float32")];
       const losses = logTarget ? t.exp().mul(t.sub(x)) : entropyTerm(t).sub(t.mul(x));
-      if (reduction === "batchMean") return losses.sum().mul(1 / (x.shape[0] ?? 1));
+      if (reduction === "batchMean") return sum(losses).mul(1 / (x.shape[0] ?? 1));
       return reduced(losses, reduction);
     },
   );
