@@ -1,7 +1,7 @@
-import type { KernelView } from "@halfstep/device";
+import type { DType, KernelView } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
-import { mismatches, runOnCpu } from "../test/harness.js";
+import { mismatches, programsOf, runOnCpu, someGpu, withoutMemory } from "../test/harness.js";
 import {
   type RowsCase as Case,
   launchesOf,
@@ -11,6 +11,7 @@ import {
   toleranceOf,
 } from "../test/softmax-rows.js";
 import { softmaxCrossEntropyBackward } from "./losses/cross-entropy.js";
+import { softmax, softmaxBackward } from "./softmax.js";
 
 /** Rows in whole quads and not, row counts with every tail, one and none. */
 const cases: readonly Case[] = [
@@ -146,4 +147,31 @@ describe.each(await testTiers())("softmax and cross-entropy on the GPU, %s tier"
       expect(found).toEqual([]);
     },
   );
+});
+
+describe("the WGSL of softmax", () => {
+  const codesOf = (columns: number, dtype: DType, hardware = someGpu): readonly string[] => {
+    const all = () => withoutMemory(100 * columns, dtype);
+    const operands = { input: all(), out: all(), outGradient: all(), inputGradient: all() };
+    return Object.values(
+      programsOf({ tier: "native", subgroupSize: 32, hardware }, (target) => {
+        target.launch(softmax(operands, { rows: 100, columns }));
+        target.launch(softmaxBackward(operands, { rows: 100, columns }));
+      }),
+    );
+  };
+
+  it("moves 16 bytes at a time where storage has 16 bits and rows are whole pairs of quads", () => {
+    for (const dtype of ["float16", "bfloat16"] as const)
+      expect(codesOf(256, dtype).map((code) => code.split("array<vec4u>").length - 1)).toEqual([
+        2, 3,
+      ]);
+    const software = { ...someGpu, class: "software" };
+    for (const code of [
+      ...codesOf(252, "float16"),
+      ...codesOf(256, "float32"),
+      ...codesOf(256, "float16", software),
+    ])
+      expect(code).not.toContain("array<vec4u>");
+  });
 });

@@ -1,5 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel } from "./kernel.js";
+import { defineWovenKernel } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 import {
   type RowOwner,
@@ -10,6 +10,7 @@ import {
   rowProgramWalk,
   rowProgramWorkgroups,
   rowsUseSubgroups,
+  streamsRows,
 } from "./wgsl/row-program.js";
 import { expOf, logOf } from "./wgsl/transcendental.js";
 
@@ -160,7 +161,7 @@ export function statisticsOf(x: KernelView): { top: number; total: number } {
 }
 
 const makeKernel = (rule: RowsRule, walk: RowProgramWalk, owner: RowOwner): Kernel =>
-  defineKernel({
+  defineWovenKernel({
     name: rule.name,
     epilogue: "store",
     variant: `${walk}, ${owner}`,
@@ -172,9 +173,11 @@ const makeKernel = (rule: RowsRule, walk: RowProgramWalk, owner: RowOwner): Kern
       { name: "rows", type: "u32" },
       { name: "columns", type: "u32" },
     ],
+    streams: streamsRows(walk, ...rule.inputs, "result"),
     subgroups: (context) => rowsUseSubgroups(owner, context),
-    body: (context) =>
-      rowFunctions + rowProgram(walk, rule.statistics, rule.result, "result", owner, context),
+    body: (context, _, quads) =>
+      rowFunctions +
+      rowProgram(walk, rule.statistics, rule.result, "result", owner, context, quads),
     workgroups: ({ rows }, _, context) =>
       rowProgramWorkgroups(walk, rows as number, owner, context),
     reference(views, scalars) {

@@ -2,7 +2,7 @@ import { requestDevice } from "@halfstep/device/node";
 import { expect, test } from "vitest";
 import { type RowsCase, rowMismatches, title } from "./softmax-rows.js";
 
-// Programs over rows as GPUs run them: teams own rows, and keep those that fit in registers.
+// Programs over rows as GPUs run them: teams own rows, and keep those that fit in registers; quads of 16 bits move in pairs.
 
 const device = await requestDevice({ hardwareClass: "a GPU", label: "rows" });
 

@@ -1,9 +1,10 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import { defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import type { RowsAttributes } from "../softmax.js";
 import {
   byRowOwner,
+  byRowProgramWalk,
   type RowOwner,
   type RowProgramWalk,
   type RowStatistic,
@@ -12,6 +13,7 @@ import {
   rowProgramWalk,
   rowProgramWorkgroups,
   rowsUseSubgroups,
+  streamsRows,
 } from "../wgsl/row-program.js";
 import { expOf } from "../wgsl/transcendental.js";
 
@@ -85,9 +87,9 @@ fn origin(top: vec4f) -> vec4f { return max(top, vec4f(-3.4e38)); }
 const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
   // The place of each input while a row is folded.
   const placeAt = (j: string): string =>
-    walk === "quads"
-      ? `vec4u(index), vec4u(${j} * 4u) + vec4u(0u, 1u, 2u, 3u)`
-      : `row, vec4u(${j})`;
+    walk === "lanes"
+      ? `row, vec4u(${j})`
+      : `vec4u(index), vec4u(${j} * 4u) + vec4u(0u, 1u, 2u, 3u)`;
   const statistics: readonly RowStatistic[] = [
     {
       name: "top",
@@ -100,7 +102,7 @@ const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
       value: (load, j) => `row_exp(allowed(${load("scores")}, ${placeAt(j)}) - origin(top))`,
     },
   ];
-  return defineKernel({
+  return defineWovenKernel({
     name: "attentionProbabilities",
     epilogue: "store",
     variant: `${walk}, ${owner}`,
@@ -109,8 +111,9 @@ const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
       { name: "probabilities", access: "write" },
     ],
     scalars: [...shapeScalars, { name: "causalRows", type: "u32" }],
+    streams: streamsRows(walk, "scores", "probabilities"),
     subgroups: (context) => rowsUseSubgroups(owner, context),
-    body: (context) =>
+    body: (context, _, quads) =>
       functions +
       rowProgram(
         walk,
@@ -120,6 +123,7 @@ const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
         "probabilities",
         owner,
         context,
+        quads,
       ),
     workgroups: ({ rows }, _, context) =>
       rowProgramWorkgroups(walk, rows as number, owner, context),
@@ -144,13 +148,12 @@ const forwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel => {
   });
 };
 
-const forwardKernels: Record<RowProgramWalk, Readonly<Record<RowOwner, Kernel>>> = {
-  quads: byRowOwner((owner) => forwardKernel("quads", owner)),
-  lanes: byRowOwner((owner) => forwardKernel("lanes", owner)),
-};
+const forwardKernels = byRowProgramWalk((walk) =>
+  byRowOwner((owner) => forwardKernel(walk, owner)),
+);
 
 const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
-  defineKernel({
+  defineWovenKernel({
     name: "attentionProbabilitiesBackward",
     epilogue: "store",
     variant: `${walk}, ${owner}`,
@@ -160,8 +163,9 @@ const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
       { name: "scoresGradient", access: "write" },
     ],
     scalars: shapeScalars,
+    streams: streamsRows(walk, "probabilities", "gradient", "scoresGradient"),
     subgroups: (context) => rowsUseSubgroups(owner, context),
-    body: (context) =>
+    body: (context, _, quads) =>
       rowProgram(
         walk,
         [
@@ -175,6 +179,7 @@ const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
         "scoresGradient",
         owner,
         context,
+        quads,
       ),
     workgroups: ({ rows }, _, context) =>
       rowProgramWorkgroups(walk, rows as number, owner, context),
@@ -197,7 +202,6 @@ const backwardKernel = (walk: RowProgramWalk, owner: RowOwner): Kernel =>
     },
   });
 
-const backwardKernels: Record<RowProgramWalk, Readonly<Record<RowOwner, Kernel>>> = {
-  quads: byRowOwner((owner) => backwardKernel("quads", owner)),
-  lanes: byRowOwner((owner) => backwardKernel("lanes", owner)),
-};
+const backwardKernels = byRowProgramWalk((walk) =>
+  byRowOwner((owner) => backwardKernel(walk, owner)),
+);

@@ -6,7 +6,7 @@ import type {
   KernelView,
   Launch,
 } from "@halfstep/device";
-import { defineKernel } from "../kernel.js";
+import { defineKernel, defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { rowFunctions, softmaxStatistics, statisticsOf } from "../softmax.js";
 import {
@@ -19,6 +19,7 @@ import {
   rowProgramWalk,
   rowProgramWorkgroups,
   rowsUseSubgroups,
+  streamsRows,
 } from "../wgsl/row-program.js";
 
 /** Shape of logits [rows, classes], and options of the loss. */
@@ -146,7 +147,7 @@ const scalarsOf = (form: Form): readonly KernelScalar[] => [
 ];
 
 const weightAt = (walk: RowProgramWalk, j: string): string =>
-  walk === "quads" ? `load_weight(${j})` : `vec4f(at_weight(${j}))`;
+  walk === "lanes" ? `vec4f(at_weight(${j}))` : `load_weight(${j})`;
 
 /** The statistics of a row for smoothing, besides those of softmax: the sum of all weights, … … */
 const massOf = (form: Form, walk: RowProgramWalk): readonly RowStatistic[] =>
@@ -229,7 +230,7 @@ ${rowFold(
 const makeBackward = (form: Form, walk: RowProgramWalk, owner: RowOwner): Kernel => {
   const own = isWeighted(form) ? ` * ${gathered("weight", "class_of(label)")}` : "";
   const each = isWeighted(form) ? gathered("weight", "column") : "vec4f(1.0)";
-  return defineKernel({
+  return defineWovenKernel({
     name: "softmaxCrossEntropyBackward",
     epilogue: "store",
     variant: `${walk}, ${owner}, ${form}`,
@@ -239,8 +240,9 @@ const makeBackward = (form: Form, walk: RowProgramWalk, owner: RowOwner): Kernel
       { name: "logitsGradient", access: "write" },
     ],
     scalars: [...scalarsOf(form), { name: "perRow", type: "u32" }, { name: "factor", type: "f32" }],
+    streams: streamsRows(walk, "logits", "logitsGradient"),
     subgroups: (context) => rowsUseSubgroups(owner, context),
-    body: (context) => `${rowFunctions}${labelFunctions}
+    body: (context, _, quads) => `${rowFunctions}${labelFunctions}
 fn gradient_of(row: vec4u, column: vec4u, p: vec4f, ${isSmooth(form) ? "mass: vec4f" : ""}) -> vec4f {
   let label = labels_of(row);
   let i = row * s.perRow;
@@ -256,6 +258,7 @@ ${rowProgram(
   "logitsGradient",
   owner,
   context,
+  quads,
 )}`,
     workgroups: ({ rows }, _, context) =>
       rowProgramWorkgroups(walk, rows as number, owner, context),

@@ -1,17 +1,43 @@
 import type { ProgramContext } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
-import { keptQuads } from "./kept-row.js";
+import { type KeptUnit, keptRow } from "./kept-row.js";
+import {
+  type Computed,
+  eachQuad,
+  loadingUnit,
+  type Quad,
+  storeUnit,
+  type UnitQuads,
+} from "./quad-units.js";
 import { type Team, team } from "./team.js";
 
 /**
  * How a program over [rows, columns] that needs whole rows divides them. With columns in whole quads an owner has one row. Otherwise
- * it has four rows, which together are whole quads of the flat buffer, and each lane of a vec4f reduces a row of its own.
+ * it has four rows, which together are whole quads of the flat buffer, and each lane of a vec4f reduces a row of its own. Rows of whole
+ * pairs of quads move pairs where their storage has 16 bits, and are as those of quads elsewhere.
  */
-export type RowProgramWalk = "quads" | "lanes";
+export type RowProgramWalk = "pairs" | "quads" | "lanes";
 
-export const rowProgramWalk = (columns: number): RowProgramWalk =>
-  columns % 4 === 0 ? "quads" : "lanes";
+export function rowProgramWalk(columns: number): RowProgramWalk {
+  if (columns % 8 === 0) return "pairs";
+  return columns % 4 === 0 ? "quads" : "lanes";
+}
+
+/** A value for each walk, such as a kernel. */
+export const byRowProgramWalk = <T>(
+  make: (walk: RowProgramWalk) => T,
+): Readonly<Record<RowProgramWalk, T>> => ({
+  pairs: make("pairs"),
+  quads: make("quads"),
+  lanes: make("lanes"),
+});
+
+/** Whether a program over rows in this walk streams a binding in pairs: one of these operands. */
+export const streamsRows =
+  (walk: RowProgramWalk, ...operands: readonly string[]) =>
+  (_: number, name: string): boolean =>
+    walk === "pairs" && operands.includes(name);
 
 /**
  * The owner of one row or four, by the length of the rows: an invocation for `short` ones, and a team, whose lanes read neighbouring
@@ -101,37 +127,40 @@ export function rowProgram(
   out: string,
   owner: RowOwner,
   context: ProgramContext,
+  quads: UnitQuads = 1,
 ): string {
-  const isQuads = walk === "quads";
   const owners = teamOf(owner, context);
   const loops = rowLoops(owners);
-  const head = isQuads
-    ? `  if (index >= s.rows) { return; }
-  let count = s.columns / 4u;
+  if (walk !== "lanes") {
+    const stored = (quad: Quad) => ({
+      before: `    let column = vec4u(${quad.index} * 4u) + vec4u(0u, 1u, 2u, 3u);\n    `,
+      value: result(quad.of),
+    });
+    const head = `  if (index >= s.rows) { return; }
+  let count = s.columns / ${4 * quads}u;
   let base = index * count;
-`
-    : rowHead;
-  const code = statistics.map((statistic) => foldCode(statistic, isQuads, loops));
-  if (isQuads) {
-    const again = `${code.join("")}  let row = vec4u(index);
+`;
+    const again = `${statistics.map((statistic) => foldCode(statistic, true, loops, quads)).join("")}  let row = vec4u(index);
   ${loops.each} {
-    let column = vec4u(j * 4u) + vec4u(0u, 1u, 2u, 3u);
-    store_${out}(base + j, ${result((name) => `load_${name}(base + j)`)});
-  }
+${loadingUnit(
+  quads,
+  "j",
+  (x) => `load_${x}(base + j)`,
+  (unit) => storeUnit(unit, "base + j", out, stored),
+)}  }
 `;
     if (!owners || isCpu(context)) return `${loops.main}${head}${again}}\n`;
-    return `${loops.main}${head}  if (count <= ${owners.lanes * keptQuads}u) {
-${onceProgram(statistics, result, out, owners, loops)}  } else {
-${again}  }
-}
-`;
+    const kept = (units: readonly KeptUnit[]): string =>
+      onceProgram(statistics, stored, out, units, loops);
+    return `${loops.main}${head}${keptRow(owners.lanes, quads, "count", kept, again)}}\n`;
   }
+  const code = statistics.map((statistic) => foldCode(statistic, false, loops));
   // Distributes the statistics of rows to elements.
   const byElement = statistics.map(
     ({ name }) =>
       `    let ${name} = vec4f(${lanes.map((lane) => `${name}_rows[part.${lane}]`).join(", ")});\n`,
   );
-  return `${loops.main}${head}${code.join("")}${statistics
+  return `${loops.main}${rowHead}${code.join("")}${statistics
     .map(({ name }) => `  let ${name}_rows = ${name};\n`)
     .join("")}  ${loops.each} {
     let quad = index * count + j;
@@ -148,50 +177,37 @@ ${byElement.join("")}    store_${out}(quad, ${result((name) => `load_${name}(qua
 
 /**
  * The statements of a {@link rowProgram} for rows of so few quads that the registers of a team hold them: each operand is loaded
- * once. Invocations beyond the end of a row have its last quad, which changes no maximum, and nothing of which is added or stored.
+ * once. Invocations beyond the end of a row have its last quads, which change no maximum, and nothing of which is added or stored.
  */
 function onceProgram(
   statistics: readonly RowStatistic[],
-  result: (load: (name: string) => string) => string,
+  stored: (quad: Quad) => Computed,
   out: string,
-  { lanes }: Team,
+  units: readonly KeptUnit[],
   loops: RowLoops,
 ): string {
-  const quads = Array.from({ length: keptQuads }, (_, k) => k);
-  const operands = new Set<string>();
-  const kept =
-    (k: number) =>
-    (name: string): string => {
-      operands.add(name);
-      return `${name}_${k}`;
-    };
   const folds = statistics.map(({ name, fold, value }) => {
     const all = `${name}_all`;
-    const parts = quads.map((k) => {
-      const part = value(kept(k), `j${k}`);
-      if (k === 0)
-        return `    var ${all} = ${fold === "max" ? part : `select(vec4f(0.0), ${part}, inside0)`};\n`;
-      return fold === "max"
-        ? `    ${all} = max(${all}, ${part});\n`
-        : `    ${all} += select(vec4f(0.0), ${part}, inside${k});\n`;
+    const parts = units.flatMap(({ inside, quads }) =>
+      quads.map(({ of, index }) => {
+        const part = value(of, index);
+        return fold === "max" ? part : `select(vec4f(0.0), ${part}, ${inside})`;
+      }),
+    );
+    const code = parts.map((part, p) => {
+      if (p === 0) return `    var ${all} = ${part};\n`;
+      return `    ${all} ${fold === "max" ? `= max(${all}, ${part})` : `+= ${part}`};\n`;
     });
-    return `${parts.join("")}    ${all} = ${loops.together(fold, all)};
+    return `${code.join("")}    ${all} = ${loops.together(fold, all)};
     let ${name} = vec4f(${acrossQuad(fold, all)});
 `;
   });
-  const stores = quads.map(
-    (k) => `    if (inside${k}) {
-      let column = vec4u(j${k} * 4u) + vec4u(0u, 1u, 2u, 3u);
-      store_${out}(base + j${k}, ${result(kept(k))});
-    }
+  const stores = units.map(
+    ({ inside, place, quads }) => `    if (${inside}) {
+${storeUnit(quads, place, out, stored)}    }
 `,
   );
-  const loads = quads.map(
-    (k) => `    let inside${k} = lane + ${k * lanes}u < count;
-    let j${k} = min(lane + ${k * lanes}u, count - 1u);
-${[...operands].map((name) => `    let ${name}_${k} = load_${name}(base + j${k});\n`).join("")}`,
-  );
-  return `${loads.join("")}${folds.join("")}    let row = vec4u(index);
+  return `${folds.join("")}    let row = vec4u(index);
 ${stores.join("")}`;
 }
 
@@ -202,7 +218,7 @@ export const rowProgramWorkgroups = (
   owner: RowOwner,
   context: ProgramContext,
 ): readonly [number, number, number] =>
-  linearWorkgroups(walk === "quads" ? rows : Math.ceil(rows / 4), teamOf(owner, context) ? 1 : 64);
+  linearWorkgroups(walk === "lanes" ? Math.ceil(rows / 4) : rows, teamOf(owner, context) ? 1 : 64);
 
 /** An entry point that stores one number for each row, `result` of its statistics, in the [rows] binding `out`. */
 export function rowFold(
@@ -230,19 +246,25 @@ const lanes = ["x", "y", "z", "w"] as const;
 const gathered = (name: string, index: (lane: string) => string): string =>
   `vec4f(${lanes.map((lane) => `at_${name}(${index(lane)})`).join(", ")})`;
 
-function foldCode({ name, fold, value }: RowStatistic, isQuads: boolean, loops: RowLoops): string {
-  const valueAt = (j: string): string =>
-    value(
-      (operand) =>
-        isQuads
-          ? `load_${operand}(base + ${j})`
-          : gathered(operand, (lane) => `base.${lane} + ${j}`),
-      j,
-    );
+/** A statistic of a row, from the quads of its units, or of four rows, one in each lane of a vec4f. */
+function foldCode(
+  { name, fold, value }: RowStatistic,
+  isQuads: boolean,
+  loops: RowLoops,
+  quads: UnitQuads = 1,
+): string {
+  const load = (j: string) => (operand: string) =>
+    isQuads ? `load_${operand}(base + ${j})` : gathered(operand, (lane) => `base.${lane} + ${j}`);
   const all = `${name}_all`;
   const joined = acrossQuad(fold, all);
-  return `  var ${all} = ${fold === "max" ? valueAt("0u") : "vec4f(0.0)"};
-  ${loops.each} { ${all} = ${fold === "max" ? `max(${all}, ${valueAt("j")})` : `${all} + ${valueAt("j")}`}; }
+  const first = (operand: string): string => load("0u")(operand) + (quads === 1 ? "" : "[0]");
+  return `  var ${all} = ${fold === "max" ? value(first, "0u") : "vec4f(0.0)"};
+  ${loops.each} { ${loadingUnit(quads, "j", load("j"), (unit) =>
+    eachQuad(unit, ({ of, index }) => {
+      const part = value(of, index);
+      return `${all} = ${fold === "max" ? `max(${all}, ${part})` : `${all} + ${part}`};`;
+    }),
+  )} }
   ${all} = ${loops.together(fold, all)};
   let ${name} = ${isQuads ? `vec4f(${joined})` : all};
 `;
