@@ -110,7 +110,10 @@ async function measure(earlier) {
       for (const [model, batch] of Object.entries(weakBatches))
         weak[model] = await inTurn(hosts, {
           label: `two hosts, 1000 Mbit/s: ${model}, ${batch} samples a rank`,
-          tasks: ["alone", "job"].map((peers) => stepsOf(peers, "float16", 5, { model, batch })),
+          // Parts of the size that an exchange has by default.
+          tasks: ["alone", "none", "job"].map((peers) =>
+            stepsOf(peers, "float16", 5, { model, batch, leastBytes: 2 ** 20 }),
+          ),
         });
       const large = await run(
         "two hosts, 1000 Mbit/s: many numbers",

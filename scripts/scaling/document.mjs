@@ -112,8 +112,10 @@ const weakModels = {
 const weakLines = (weak) =>
   Object.entries(weak)
     .map(
-      ([model, { alone, job }]) =>
-        `  - ${weakModels[model]}, ${job.task.batch} samples a rank: ${percent(alone.step / job.step)} (${ms(alone.step)} ms alone, ${ms(job.step)} ms together).`,
+      ([model, { alone, none, job }]) =>
+        `  - ${weakModels[model]}, ${job.task.batch} samples a rank: ${percent(alone.step / job.step)} (${ms(alone.step)} ms alone, ${ms(job.step)} ms together${
+          none ? `, ${ms(none.step)} ms beside a rank without an exchange` : ""
+        }).`,
     )
     .join("\n");
 

@@ -56,7 +56,11 @@ it("the document has what was measured beside the model", () => {
     paired: {
       date: "2026-01-02",
       weak: {
-        mlp: { alone: { step: 24 }, job: { task: of("job", "float16", 5), step: 48, stall } },
+        mlp: {
+          alone: { step: 24 },
+          none: { step: 26 },
+          job: { task: of("job", "float16", 5), step: 48, stall },
+        },
       },
       overlap: {
         backward: 10,
@@ -75,5 +79,7 @@ it("the document has what was measured beside the model", () => {
   expect(text).toContain("hide 75 % in float16 (8 Mbit/s, 8.0 ms)");
   expect(text).toContain("| 4 × 1 | 4.00 MB | 2.00 MB | 0.500 |");
   expect(text).toContain("stopped the event loop for at most 2.0 ms");
-  expect(text).toContain("samples a rank: 50 % (24.0 ms");
+  expect(text).toContain(
+    "samples a rank: 50 % (24.0 ms alone, 48.0 ms together, 26.0 ms beside a rank without an exchange)",
+  );
 });

@@ -52,7 +52,7 @@ async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined>
     return undefined;
   }
   runtime ??= (await openRuntime({ device: "gpu" })).runtime;
-  const { batch, buckets, wire, peers } = task;
+  const { batch, buckets, leastBytes = 2 ** 16, wire, peers } = task;
   const training = builds[task.model ?? "mlp"](runtime, batch);
   const optimizer = new SGD(runtime.target, flatten(training.model.parameters()), { lr: 0.01 });
   let calls: Call[] = [];
@@ -61,7 +61,7 @@ async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined>
     peersOf &&
     new GradientExchange(
       notingCarrier(peersOf, (call) => calls.push(call)),
-      { wire, buckets, leastBytes: 2 ** 16 },
+      { wire, buckets, leastBytes },
     );
   const step = async (): Promise<void> => {
     const loss = await (runtime as Runtime).step(() => {

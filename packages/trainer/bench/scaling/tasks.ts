@@ -14,6 +14,8 @@ export interface StepsTask {
   readonly peers: "alone" | "none" | "empty" | "job";
   readonly wire: WireFormat;
   readonly buckets: number;
+  /** The fewest bytes of gradients in a bucket. Default 2^16, with which small networks have as many buckets as are asked for. */
+  readonly leastBytes?: number;
   /** Default "mlp". */
   readonly model?: ModelName;
   /** Samples of a rank. */
