@@ -1,4 +1,4 @@
-import { GradScaler } from "@halfstep/grad-scaler";
+import { accumulationWindow, GradScaler } from "@halfstep/grad-scaler";
 import { BertForSequenceClassification } from "@halfstep/models";
 import { ampPrimitives, cpuRuntime } from "@halfstep/tensor";
 import { describe, expect, it, test } from "vitest";
@@ -125,7 +125,7 @@ describe("an adversarial perturbation", () => {
     const sentences = [{ ids: [2, 5, 6, 3], starts: [1, 2], tags: [0, 1], cut: 0 }];
     const { weight } = tagger.model.bert.embeddings.wordEmbeddings;
     const before = await weight.toArray();
-    const window = scaler.window(optimizer, { microSteps: 2 });
+    const window = accumulationWindow(scaler, optimizer, { microSteps: 2 });
     await runtime.step(() => {
       window.scale(lossOf(tagger, sentences).mul(2 ** 20)).backward();
     });
@@ -164,7 +164,7 @@ describe("a step through the scaler", () => {
     const scaler = new GradScaler(ampPrimitives(runtime), { initScale: scale });
     const { weight } = learner.model.bert.embeddings.wordEmbeddings;
     for (let step = 0; step < 2; step++) {
-      const window = scaler.window(optimizer, { microSteps: adversarial > 0 ? 2 : 1 });
+      const window = accumulationWindow(scaler, optimizer, { microSteps: adversarial > 0 ? 2 : 1 });
       await runtime.step(() => {
         window.scale(lossOf(learner, texts)).backward();
         if (adversarial === 0) window.step();

@@ -1,5 +1,9 @@
 import { ScalerStateError } from "./errors.js";
-import type { Scaled } from "./scaled.js";
+import { GradScaler, stepperOf } from "./grad-scaler.js";
+import { FLAG_WORDS, type ScaledOptimizer, STATE_WORDS } from "./primitives.js";
+import { asScaled, type Scaled } from "./scaled.js";
+import { betweenSteps, listOf, refuseLoss, refuseWindow } from "./stages.js";
+import type { Stepper } from "./stepper.js";
 
 /** The size of a window: micro-steps, or the total number of samples or tokens of its batches. */
 export type WindowSize =
@@ -9,36 +13,26 @@ export type WindowSize =
 
 const units: readonly string[] = ["microSteps", "samples", "tokens"];
 
-/** The access of a window to its scaler. */
-export interface WindowAccess<L, O> {
-  /** The part of this window that was scaled so far. */
-  seen(owner: object): number;
-  /** Scales the losses of a micro-step; `seen` is the part of the window including it. */
-  scale(owner: object, losses: readonly L[], weight: number, seen: number): Scaled<L>[];
-  step(clip: ((optimizer: O) => unknown) | undefined): void;
-  /** Forgets the micro-steps of the open window. */
-  reset(): void;
-}
-
 /**
  * Gradient accumulation: weights and scales all micro-steps alike, and unscales, clips, steps and updates once, in that
- * order, after the last micro-step. Made by `scaler.window()`; each `step()` empties the window for the next use.
+ * order, after the last micro-step. Made by {@link accumulationWindow}; each `step()` empties the window for the next use.
  *
  * Losses are means over their micro-batch. They are weighted by its share of the window, so that the gradients are those of
  * the mean over the whole window: with `samples` or `tokens`, batches may have any size and count accordingly.
  */
 export class AccumulationWindow<
+  B,
   L,
-  O extends { zeroGrad?(): void },
+  O extends ScaledOptimizer<B>,
   Count extends readonly [count?: number] = [],
 > {
   readonly #optimizers: readonly O[];
-  readonly #access: WindowAccess<L, O>;
+  readonly #stepper: Stepper<B, L>;
   readonly #unit: string;
   readonly #size: number;
 
-  /** @internal Use `scaler.window()`. */
-  constructor(optimizers: readonly O[], size: WindowSize, access: WindowAccess<L, O>) {
+  /** @internal Use {@link accumulationWindow}. */
+  constructor(stepper: Stepper<B, L>, optimizers: readonly O[], size: WindowSize) {
     const given = Object.entries(size) as [string, number][];
     const [first] = given;
     if (first === undefined || given.length > 1 || !units.includes(first[0])) {
@@ -54,19 +48,25 @@ export class AccumulationWindow<
       );
     }
     this.#optimizers = optimizers;
-    this.#access = access;
+    this.#stepper = stepper;
     this.#unit = unit === "microSteps" ? "micro-steps" : unit;
     this.#size = count;
   }
 
   /** The number of missing micro-steps, samples or tokens. */
   get remaining(): number {
-    return this.#size - this.#access.seen(this);
+    return this.#size - this.#seen;
   }
 
   /** Whether `step()` is due. */
   get isFull(): boolean {
     return this.remaining === 0;
+  }
+
+  /** The part of this window that was scaled so far. */
+  get #seen(): number {
+    const { window } = this.#stepper.host;
+    return window?.owner === this ? window.seen : 0;
   }
 
   /**
@@ -82,19 +82,27 @@ export class AccumulationWindow<
     if (!(count >= 0 && Number.isFinite(count))) {
       throw new RangeError(`a micro-step has ${count} ${this.#unit}: give their number.`);
     }
-    const seen = this.#access.seen(this);
-    if (seen + count > this.#size) {
+    const seen = this.#seen + count;
+    if (seen > this.#size) {
       throw new ScalerStateError(
         "window-overfull",
-        `${count} ${this.#unit} do not fit: the window is for ${this.#size} and has seen ${seen}; call window.step() when it ` +
-          "is full, and make a window for each size.",
+        `${count} ${this.#unit} do not fit: the window is for ${this.#size} and has seen ${this.#seen}; call window.step() ` +
+          "when it is full, and make a window for each size.",
       );
     }
+    const stepper = this.#stepper;
+    refuseWindow(stepper.host, this);
+    const optimizers = this.#optimizers;
+    if (stepper.resident) refuseLoss(stepper.host, 0, optimizers);
+    stepper.change({ window: { owner: this, seen } });
     const weight = Math.fround(count / this.#size);
-    const several = Array.isArray(loss);
-    const losses = (several ? loss : [loss]) as readonly L[];
-    const scaled = this.#access.scale(this, losses, weight, seen + count);
-    return several ? scaled : (scaled[0] as Scaled<L>);
+    const scaled = (each: L): Scaled<L> =>
+      asScaled(
+        stepper.resident
+          ? stepper.scale(each, { optimizers }, weight)
+          : weighted(stepper, each, weight),
+      );
+    return Array.isArray(loss) ? loss.map(scaled) : scaled(loss as L);
   }
 
   /**
@@ -103,22 +111,103 @@ export class AccumulationWindow<
    *
    * @throws ScalerStateError where micro-steps are missing.
    */
-  step(options: { readonly clip?: (optimizer: O) => unknown } = {}): void {
+  step({ clip }: { readonly clip?: (optimizer: O) => unknown } = {}): void {
     if (!this.isFull) {
       throw new ScalerStateError(
         "window-not-full",
-        `the window has seen ${this.#access.seen(this)} of ${this.#size} ${this.#unit}: its gradients are not yet the mean ` +
+        `the window has seen ${this.#seen} of ${this.#size} ${this.#unit}: its gradients are not yet the mean ` +
           "that they are weighted for. For a shorter last window of an epoch make one of that size.",
       );
     }
-    this.#access.step(options.clip);
-    for (const optimizer of this.#optimizers) optimizer.zeroGrad?.();
+    const stepper = this.#stepper;
+    if (clip)
+      for (const optimizer of this.#optimizers) {
+        stepper.unscale(optimizer);
+        clip(optimizer);
+      }
+    stepper.step(this.#optimizers);
+    stepper.update();
+    // A disabled scaler has no update that would close it.
+    if (!stepper.resident) stepper.change({ window: undefined });
+    this.#zeroGrad();
   }
 
   /** Abandons the micro-steps so far: clears their gradients (where optimizers have `zeroGrad`) and empties the window. */
   reset(): void {
-    if (this.#access.seen(this) === 0) return;
-    this.#access.reset();
+    if (this.#seen === 0) return;
+    abandonStep(this.#stepper);
+    this.#zeroGrad();
+  }
+
+  #zeroGrad(): void {
     for (const optimizer of this.#optimizers) optimizer.zeroGrad?.();
   }
+}
+
+/**
+ * Makes a window of micro-steps whose gradients form one step. It weights and scales losses, and unscales, clips, steps and
+ * updates after the last micro-step. While it is open, the scaler's own methods throw.
+ *
+ * @example
+ * const window = accumulationWindow(scaler, optimizer, { microSteps: 4 });
+ * for (const batch of batches) {
+ *   window.scale(lossOf(batch)).backward();
+ *   if (window.isFull) window.step({ clip: (optimizer) => clipGradNorm(optimizer, 1) });
+ * }
+ *
+ * @throws RangeError for a size that is not positive, or in none of the three units. TypeError where `scaler` is not of this copy of
+ * the package.
+ */
+export function accumulationWindow<B, L, O extends ScaledOptimizer<B>>(
+  scaler: GradScaler<B, L>,
+  optimizers: O | readonly O[],
+  size: { readonly microSteps: number },
+): AccumulationWindow<B, L, O, []>;
+export function accumulationWindow<B, L, O extends ScaledOptimizer<B>>(
+  scaler: GradScaler<B, L>,
+  optimizers: O | readonly O[],
+  size: { readonly samples: number } | { readonly tokens: number },
+): AccumulationWindow<B, L, O, [count: number]>;
+export function accumulationWindow<B, L, O extends ScaledOptimizer<B>>(
+  scaler: GradScaler<B, L>,
+  optimizers: O | readonly O[],
+  size: WindowSize,
+): AccumulationWindow<B, L, O, [count?: number]> {
+  if (!(scaler instanceof GradScaler)) {
+    throw new TypeError(
+      "accumulationWindow takes a GradScaler of the same copy of @halfstep/grad-scaler: make it with that, and see by " +
+        "`npm ls @halfstep/grad-scaler` that there is one copy.",
+    );
+  }
+  return new AccumulationWindow(stepperOf(scaler), listOf<B, O>(optimizers), size);
+}
+
+/** Abandons a begun step, on the host and on the device. */
+function abandonStep<B, L>(stepper: Stepper<B, L>): void {
+  const { host, resident } = stepper;
+  const records = resident ? stepper.records(resident, true) : [];
+  stepper.change(betweenSteps(host));
+  for (const { rule, lossId, foundInfs } of records) {
+    const use = { counted: host.counted.has(lossId), isLast: true };
+    const kept = { ...rule, dynamic: false };
+    resident?.primitives.updateScale(
+      resident.update(lossId, use, { foundInfs, rule: kept, tag: 0 }),
+    );
+  }
+}
+
+/** `loss × weight`, where scaling is disabled. */
+function weighted<B, L>(stepper: Stepper<B, L>, loss: L, weight: number): L {
+  if (weight === 1) return loss;
+  const { primitives } = stepper;
+  if (stepper.unit === undefined) {
+    const [state, lossFlag] = [primitives.allocate(STATE_WORDS), primitives.allocate(FLAG_WORDS)];
+    primitives.writeState(state, [1, 1, 0, 0, 0, 0, 0, 0]);
+    stepper.unit = { state, lossFlag };
+    primitives.onRollback?.(() => {
+      stepper.unit = undefined;
+    });
+  }
+  const { state, lossFlag } = stepper.unit;
+  return primitives.scaleLoss(loss, state, { weight, lossFlag });
 }

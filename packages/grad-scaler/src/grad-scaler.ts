@@ -1,4 +1,3 @@
-import { AccumulationWindow, type WindowSize } from "./accumulation-window.js";
 import { type GradientState, scalesGiven } from "./marks.js";
 import type { OutcomeSchedule } from "./outcome-reader.js";
 import { OutcomeLog, type OutcomeStream } from "./outcomes.js";
@@ -8,8 +7,8 @@ import { Resident } from "./resident.js";
 import type { ScaleRule } from "./rule.js";
 import { asScaled, type Scaled } from "./scaled.js";
 import {
+  listOf,
   refuseClip,
-  refuseLoss,
   refuseNewScale,
   refuseSaving,
   refuseWindow,
@@ -51,6 +50,9 @@ export interface GradScalerOptions extends Partial<ScaleRule> {
   readonly outcomeSchedule?: OutcomeSchedule | false;
 }
 
+/** The inside of a scaler, for functions of this package that a program imports only if it needs them. */
+export let stepperOf: <B, L>(scaler: GradScaler<B, L>) => Stepper<B, L>;
+
 /**
  * Loss scaling as torch's `GradScaler` does it, with the scale, the overflow flags and the decision to skip resident on
  * the device: no method waits for it, except those that return a promise.
@@ -64,6 +66,10 @@ export interface GradScalerOptions extends Partial<ScaleRule> {
  * optimizer.zeroGrad();
  */
 export class GradScaler<B, L = B> {
+  static {
+    stepperOf = (scaler) => scaler.#stepper;
+  }
+
   readonly #stepper: Stepper<B, L>;
   readonly #log: OutcomeLog = new OutcomeLog();
 
@@ -119,59 +125,8 @@ export class GradScaler<B, L = B> {
   scale(losses: readonly L[], options?: LossOptions<B>): Scaled<L>[];
   scale(loss: L | readonly L[], options: LossOptions<B> = {}): Scaled<L> | Scaled<L>[] {
     refuseWindow(this.#stepper.host, undefined);
-    if (Array.isArray(loss)) {
-      return loss.map((each: L) => asScaled(this.#stepper.scale(each, 1, options)));
-    }
-    return asScaled(this.#stepper.scale(loss as L, 1, options));
-  }
-
-  /**
-   * Makes a window of micro-steps whose gradients form one step. It weights and scales losses, and unscales, clips, steps and
-   * updates after the last micro-step. While it is open, the scaler's own methods throw.
-   *
-   * @example
-   * const window = scaler.window(optimizer, { microSteps: 4 });
-   * for (const batch of batches) {
-   *   window.scale(lossOf(batch)).backward();
-   *   if (window.isFull) window.step({ clip: (optimizer) => clipGradNorm(optimizer, 1) });
-   * }
-   *
-   * @throws RangeError for a size that is not positive, or in none of the three units.
-   */
-  window<O extends ScaledOptimizer<B>>(
-    optimizers: O | readonly O[],
-    size: { readonly microSteps: number },
-  ): AccumulationWindow<L, O, []>;
-  window<O extends ScaledOptimizer<B>>(
-    optimizers: O | readonly O[],
-    size: { readonly samples: number } | { readonly tokens: number },
-  ): AccumulationWindow<L, O, [count: number]>;
-  window<O extends ScaledOptimizer<B>>(
-    optimizers: O | readonly O[],
-    size: WindowSize,
-  ): AccumulationWindow<L, O, [count?: number]> {
-    const all: readonly O[] = "step" in optimizers ? [optimizers] : optimizers;
-    const stepper = this.#stepper;
-    return new AccumulationWindow<L, O, [count?: number]>(all, size, {
-      seen: (owner) => (stepper.host.window?.owner === owner ? stepper.host.window.seen : 0),
-      scale: (owner, losses, weight, seen) => {
-        refuseWindow(stepper.host, owner);
-        if (this.enabled) refuseLoss(stepper.host, 0, all);
-        stepper.change({ window: { owner, seen } });
-        return losses.map((loss) => asScaled(stepper.scale(loss, weight, { optimizers: all })));
-      },
-      step: (clip) => {
-        if (clip) {
-          for (const optimizer of all) {
-            stepper.unscale(optimizer);
-            clip(optimizer);
-          }
-        }
-        stepper.step(all);
-        stepper.update();
-      },
-      reset: () => stepper.forget(),
-    });
+    const scaled = (each: L): Scaled<L> => asScaled(this.#stepper.scale(each, options));
+    return Array.isArray(loss) ? loss.map(scaled) : scaled(loss as L);
   }
 
   /**
@@ -215,7 +170,7 @@ export class GradScaler<B, L = B> {
       );
     }
     refuseWindow(this.#stepper.host, undefined);
-    this.#stepper.step("step" in optimizers ? [optimizers] : optimizers);
+    this.#stepper.step(listOf(optimizers));
   }
 
   /**

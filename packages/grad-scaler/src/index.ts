@@ -1,6 +1,7 @@
-export type {
-  AccumulationWindow,
-  WindowSize,
+export {
+  type AccumulationWindow,
+  accumulationWindow,
+  type WindowSize,
 } from "./accumulation-window.js";
 export { ScaleCollapseError, type ScalerMistake, ScalerStateError } from "./errors.js";
 export { float32Primitives } from "./float32-primitives.js";

@@ -61,6 +61,11 @@ export const betweenSteps = <B>({
   window: undefined,
 });
 
+/** One optimizer or several, as a list. */
+export const listOf = <B, O extends ScaledOptimizer<B>>(
+  optimizers: O | readonly O[],
+): readonly O[] => ("step" in optimizers ? [optimizers] : optimizers);
+
 /** Optimizers whose overflow flags fit into one float32 of an outcome. */
 const MAX_OPTIMIZERS = 24;
 

@@ -1,12 +1,5 @@
 import { Marks, scalesAfterUpdate, scalesGiven } from "./marks.js";
-import {
-  type AmpPrimitives,
-  FLAG_WORDS,
-  type Gradient,
-  type ScaledOptimizer,
-  type ScaleMark,
-  STATE_WORDS,
-} from "./primitives.js";
+import type { AmpPrimitives, Gradient, ScaledOptimizer, ScaleMark } from "./primitives.js";
 import type { Resident } from "./resident.js";
 import type { ScaleRule } from "./rule.js";
 import {
@@ -14,6 +7,7 @@ import {
   gradientsToCheck,
   type HostState,
   initialHostState,
+  listOf,
   refuseLoss,
   refuseNewScale,
   refuseOldGradients,
@@ -41,10 +35,11 @@ export interface StepperOptions {
 export class Stepper<B, L> {
   readonly resident: Resident<B, L> | undefined;
   readonly marks: Marks = new Marks();
-  readonly #primitives: AmpPrimitives<B, L>;
+  readonly primitives: AmpPrimitives<B, L>;
+  /** Buffers of a scale of 1, where the windows of a disabled scaler have needed them. */
+  unit: { readonly state: B; readonly lossFlag: B } | undefined;
   readonly #options: StepperOptions;
   #host: HostState<B>;
-  #unit: { readonly state: B; readonly lossFlag: B } | undefined;
 
   /** @param resident Absent where scaling is disabled. */
   constructor(
@@ -53,7 +48,7 @@ export class Stepper<B, L> {
     rules: readonly ScaleRule[],
     options: StepperOptions,
   ) {
-    this.#primitives = primitives;
+    this.primitives = primitives;
     this.resident = resident;
     this.#options = options;
     this.#host = initialHostState(rules);
@@ -64,10 +59,10 @@ export class Stepper<B, L> {
   }
 
   /** `loss × weight × scale`, once gradients of `optimizers` carry that scale. */
-  scale(loss: L, weight: number, { lossId = 0, optimizers }: LossOptions<B>): L {
+  scale(loss: L, { lossId = 0, optimizers }: LossOptions<B>, weight = 1): L {
     const { resident } = this;
-    if (resident === undefined) return this.#weighted(loss, weight);
-    const all = optimizers && ("step" in optimizers ? [optimizers] : optimizers);
+    if (resident === undefined) return loss;
+    const all = optimizers && listOf(optimizers);
     refuseLoss(this.#host, lossId, all);
     const { state, lossFlag } = resident.loss(lossId);
     const mark = this.#scaledMark(lossId);
@@ -199,10 +194,7 @@ export class Stepper<B, L> {
 
   update(newScale?: number): void {
     const { resident } = this;
-    if (resident === undefined) {
-      if (this.#host.window !== undefined) this.#set("window", undefined);
-      return;
-    }
+    if (resident === undefined) return;
     const { rules, step, scaled, scales: known, stages, counted } = this.#host;
     const scales =
       newScale === undefined ? undefined : rules.map((rule) => checkedNewScale(newScale, rule));
@@ -210,7 +202,7 @@ export class Stepper<B, L> {
     else if (stages.size === 0) refuseNewScale(this.#host, "update(newScale)");
     const optimizers = [...stages.keys()];
     const stepped = optimizers.map((optimizer) => stages.get(optimizer) === "stepped");
-    const records = this.#records(resident, scales !== undefined);
+    const records = this.records(resident, scales !== undefined);
     const counts = stages.size > 0;
     this.#replace(
       betweenSteps({
@@ -222,7 +214,7 @@ export class Stepper<B, L> {
         steppedBefore: scaled ? new Set(optimizers.filter((_, i) => stepped[i])) : undefined,
       }),
     );
-    if (counts) this.#primitives.onRollback?.(() => resident.reader.forget());
+    if (counts) this.primitives.onRollback?.(() => resident.reader.forget());
     const tags = counts
       ? resident.reader.expect({
           step: step + 1,
@@ -234,7 +226,7 @@ export class Stepper<B, L> {
             raisesAtFloor: rule.raiseAtFloor,
           })),
           hasSeveralLosses: rules.length > 1,
-          findOrigin: this.#primitives.watchStep?.(),
+          findOrigin: this.primitives.watchStep?.(),
         })
       : [];
     for (const [i, { rule, lossId, foundInfs }] of records.entries()) {
@@ -246,22 +238,8 @@ export class Stepper<B, L> {
     }
   }
 
-  /** Abandons a begun step, on the host and on the device. */
-  forget(): void {
-    const { counted } = this.#host;
-    const records = this.resident ? this.#records(this.resident, true) : [];
-    this.#replace(betweenSteps(this.#host));
-    for (const { rule, lossId, foundInfs } of records) {
-      const use = { counted: counted.has(lossId), isLast: true };
-      const kept = { ...rule, dynamic: false };
-      this.resident?.primitives.updateScale(
-        this.resident.update(lossId, use, { foundInfs, rule: kept, tag: 0 }),
-      );
-    }
-  }
-
   /** The losses that took part in this step, or all, and the flags that optimizers set for them. */
-  #records(
+  records(
     resident: Resident<B, L>,
     all: boolean,
   ): { rule: ScaleRule; lossId: number; optimizers: number[]; foundInfs: B[] }[] {
@@ -319,24 +297,6 @@ export class Stepper<B, L> {
     return this.#options.skip === "global" ? this : optimizer;
   }
 
-  /** Applies the weight of an accumulation window where scaling is disabled. */
-  #weighted(loss: L, weight: number): L {
-    if (weight === 1) return loss;
-    const primitives = this.#primitives;
-    if (this.#unit === undefined) {
-      this.#unit = {
-        state: primitives.allocate(STATE_WORDS),
-        lossFlag: primitives.allocate(FLAG_WORDS),
-      };
-      primitives.writeState(this.#unit.state, [1, 1, 0, 0, 0, 0, 0, 0]);
-      primitives.onRollback?.(() => {
-        this.#unit = undefined;
-      });
-    }
-    const { state, lossFlag } = this.#unit;
-    return primitives.scaleLoss(loss, state, { weight, lossFlag });
-  }
-
   #enter(optimizer: ScaledOptimizer<B>, stage: "unscaled" | "stepped"): void {
     this.#set("stages", new Map(this.#host.stages).set(optimizer, stage));
   }
@@ -355,7 +315,7 @@ export class Stepper<B, L> {
 
   #replace(host: HostState<B>): void {
     const before = this.#host;
-    this.#primitives.onRollback?.(() => {
+    this.primitives.onRollback?.(() => {
       this.#host = before;
     });
     this.#host = host;

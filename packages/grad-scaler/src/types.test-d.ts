@@ -2,6 +2,7 @@ import { assertType, describe, expectTypeOf, test } from "vitest";
 import {
   type AccumulationWindow,
   type AmpPrimitives,
+  accumulationWindow,
   float32Primitives,
   GradScaler,
   type Scaled,
@@ -83,8 +84,8 @@ describe("AccumulationWindow", () => {
   const scaler = new GradScaler(recorder);
 
   test("has nothing that could be called at the wrong time", () => {
-    const window = scaler.window(optimizer, { microSteps: 4 });
-    expectTypeOf<keyof AccumulationWindow<Tensor, typeof optimizer>>().toEqualTypeOf<
+    const window = accumulationWindow(scaler, optimizer, { microSteps: 4 });
+    expectTypeOf<keyof AccumulationWindow<Storage, Tensor, typeof optimizer>>().toEqualTypeOf<
       "remaining" | "isFull" | "scale" | "step" | "reset"
     >();
     window.scale(loss).backward();
@@ -96,12 +97,12 @@ describe("AccumulationWindow", () => {
   });
 
   test("of samples or tokens wants to know how many a micro-batch has", () => {
-    const window = scaler.window([optimizer], { samples: 256 });
+    const window = accumulationWindow(scaler, [optimizer], { samples: 256 });
     window.scale(loss, 64).backward();
-    scaler.window(optimizer, { tokens: 4096 }).scale([loss, loss], 100);
+    accumulationWindow(scaler, optimizer, { tokens: 4096 }).scale([loss, loss], 100);
     // @ts-expect-error how many?
     window.scale(loss);
     // @ts-expect-error in which unit?
-    scaler.window(optimizer, { batches: 4 });
+    accumulationWindow(scaler, optimizer, { batches: 4 });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { float32Primitives, GradScaler, scaledValue } from "../src/index.js";
+import { accumulationWindow, float32Primitives, GradScaler, scaledValue } from "../src/index.js";
 import { mistakeOf } from "./mistake-of.js";
 import { Sgd } from "./sgd.js";
 import { train } from "./train.js";
@@ -17,7 +17,7 @@ describe("an accumulation window", () => {
       for (const { size, counts, mean } of windows) {
         const scaler = new GradScaler(float32Primitives, { enabled });
         const optimizer = new Sgd([0]);
-        const window = scaler.window(optimizer, size as { samples: number });
+        const window = accumulationWindow(scaler, optimizer, size as { samples: number });
         for (let round = 1; round <= 2; round += 1) {
           for (const [i, gradient] of [1, 2, 3, 10].entries()) {
             expect(window.isFull).toBe(false);
@@ -36,7 +36,7 @@ describe("an accumulation window", () => {
   test("unscales, clips, steps and updates, in that order", async () => {
     const scaler = new GradScaler(float32Primitives, { initScale: 1024 });
     const optimizers = [new Sgd([0]), new Sgd([0])];
-    const window = scaler.window(optimizers, { microSteps: 2 });
+    const window = accumulationWindow(scaler, optimizers, { microSteps: 2 });
     const seen: number[] = [];
     for (let i = 0; i < 2; i += 1) {
       for (const scaled of window.scale([one(), Float32Array.of(2)])) {
@@ -59,8 +59,8 @@ describe("an accumulation window", () => {
   test("keeps everyone else out while it is open, and lets them in again", () => {
     const scaler = new GradScaler(float32Primitives);
     const optimizer = new Sgd([0]);
-    const window = scaler.window(optimizer, { microSteps: 2 });
-    const other = scaler.window(optimizer, { samples: 8 });
+    const window = accumulationWindow(scaler, optimizer, { microSteps: 2 });
+    const other = accumulationWindow(scaler, optimizer, { samples: 8 });
     optimizer.backward([1], scaledValue(window.scale(one())));
     const calls: (() => unknown)[] = [
       () => scaler.scale(one()),
@@ -87,19 +87,25 @@ describe("an accumulation window", () => {
       expect(() => other.scale(one(), count)).toThrow(`a micro-step has ${count} samples`);
     }
     for (const size of [{ microSteps: 0 }, { microSteps: 1.5 }]) {
-      expect(() => scaler.window(optimizer, size)).toThrow(RangeError);
+      expect(() => accumulationWindow(scaler, optimizer, size)).toThrow(RangeError);
     }
-    expect(() => scaler.window(optimizer, { samples: Number.NaN })).toThrow(/^samples is NaN/);
+    expect(() => accumulationWindow(scaler, optimizer, { samples: Number.NaN })).toThrow(
+      /^samples is NaN/,
+    );
     const misspelt = { steps: 4 } as unknown as { readonly microSteps: number };
-    expect(() => scaler.window(optimizer, misspelt)).toThrow(
+    expect(() => accumulationWindow(scaler, optimizer, misspelt)).toThrow(
       "a window is sized by steps: it must be one of microSteps, samples, tokens.",
+    );
+    const copy = { scale: () => {} } as unknown as typeof scaler;
+    expect(() => accumulationWindow(copy, optimizer, { microSteps: 1 })).toThrow(
+      "accumulationWindow takes a GradScaler of the same copy of @halfstep/grad-scaler",
     );
   });
 
   test("can be given up, and leaves no flag behind", async () => {
     const scaler = new GradScaler(float32Primitives, { initScale: 8, gradientNorm: true });
     const optimizer = new Sgd([0]);
-    const window = scaler.window(optimizer, { microSteps: 1 });
+    const window = accumulationWindow(scaler, optimizer, { microSteps: 1 });
     optimizer.backward([Number.NaN], scaledValue(window.scale(Float32Array.of(Number.NaN))));
     const clip = (): void => {
       throw new Error("interrupted");

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   type AccumulationWindow,
+  accumulationWindow,
   float32Primitives,
   GradScaler,
   type ScaleCollapseError,
@@ -231,9 +232,13 @@ class Subject {
     outcomeSchedule: false,
   });
   readonly optimizers: readonly [Sgd, Sgd] = [new Sgd([0]), new Sgd([0], true)];
-  readonly #window: AccumulationWindow<Float32Array, Sgd> = this.scaler.window(this.optimizers[0], {
-    microSteps: MICRO_STEPS,
-  });
+  readonly #window: AccumulationWindow<Float32Array, Float32Array, Sgd> = accumulationWindow(
+    this.scaler,
+    this.optimizers[0],
+    {
+      microSteps: MICRO_STEPS,
+    },
+  );
 
   async perform(action: Action): Promise<void> {
     const { scaler, optimizers } = this;

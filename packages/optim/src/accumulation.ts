@@ -4,7 +4,7 @@ import type { ClippableOptimizer } from "./clip.js";
 /**
  * Divides gradients by their number of samples or tokens, for micro-batches whose losses are sums and whose total is known
  * only after the last. An average of means would give tokens of short batches more weight. Where the total is known
- * before, use `scaler.window(optimizer, { tokens })`.
+ * before, use `accumulationWindow(scaler, optimizer, { tokens })`.
  *
  * Call it after the last `backward()` and before `scaler.unscale()`, clipping or the step. It does not wait for the
  * device.

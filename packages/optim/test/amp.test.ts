@@ -1,6 +1,7 @@
 import type { Binding } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import {
+  accumulationWindow,
   GradScaler,
   initialScaleState,
   nextScaleState,
@@ -96,7 +97,7 @@ describe.each(await targets())("loss scaling on the %s", (_, make) => {
       const optimizer = new AdamW(target, model.parameters.flat, { lr: 0.05 });
       const options = { growthInterval: 3, enabled, outcomeSchedule: false } as const;
       const scaler = new GradScaler(ampPrimitives(target), options);
-      const window = scaler.window(optimizer, { samples: 7 });
+      const window = accumulationWindow(scaler, optimizer, { samples: 7 });
       for (let step = 0; step < 12; step++) {
         for (const samples of [2, 4, 1]) {
           model.backward((loss) => scaledValue(window.scale(loss, samples)), { adds: true });

@@ -1,6 +1,6 @@
 import type { CompileProgress } from "@halfstep/device";
-import type { AccumulationWindow } from "@halfstep/grad-scaler";
-import type { PlanStatistics, Tensor } from "@halfstep/tensor";
+import { type AccumulationWindow, accumulationWindow } from "@halfstep/grad-scaler";
+import type { PlanStatistics, Storage, Tensor } from "@halfstep/tensor";
 import { BatchSource } from "./batch-source.js";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
@@ -21,7 +21,7 @@ import {
   type TrainingState,
 } from "./training-state.js";
 
-type Window = AccumulationWindow<Tensor, TrainableOptimizer, [count: number]>;
+type Window = AccumulationWindow<Storage, Tensor, TrainableOptimizer, [count: number]>;
 
 /** The place from which training continues, with its state. */
 export interface Place {
@@ -201,7 +201,7 @@ export class TrainingRun<Batch> {
   async #accumulate(batches: readonly Batch[], counts: readonly number[]): Promise<boolean> {
     const { scaler, optimizer, runtime } = this.#options;
     const total = counts.reduce((sum, count) => sum + count, 0);
-    const window = scaler.window(optimizer, { samples: total });
+    const window = accumulationWindow(scaler, optimizer, { samples: total });
     this.#window = window;
     await this.#restoreWindow(window, counts);
     for (const i of batches.keys()) {

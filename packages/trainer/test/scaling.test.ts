@@ -1,5 +1,5 @@
 import { requestTestDevice } from "@halfstep/device/testing";
-import { GradScaler, scaledValue } from "@halfstep/grad-scaler";
+import { accumulationWindow, GradScaler, scaledValue } from "@halfstep/grad-scaler";
 import type { Mlp } from "@halfstep/models";
 import { AdamW, clipGradNorm, SGD } from "@halfstep/optim";
 import {
@@ -53,7 +53,7 @@ const scenarios: readonly Scenario[] = [
     async run(runtime, scaler) {
       const model = classifier(runtime);
       const optimizer = adamw(runtime, model);
-      const window = scaler.window(optimizer, { samples: 60 });
+      const window = accumulationWindow(scaler, optimizer, { samples: 60 });
       for (let step = 0; step < steps; step++)
         await runtime.step(() => {
           for (const [i, size] of [16, 12, 32].entries())
