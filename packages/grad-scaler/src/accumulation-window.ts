@@ -190,9 +190,7 @@ function abandonStep<B, L>(stepper: Stepper<B, L>): void {
   for (const { rule, lossId, foundInfs } of records) {
     const use = { counted: host.counted.has(lossId), isLast: true };
     const kept = { ...rule, dynamic: false };
-    resident?.primitives.updateScale(
-      resident.update(lossId, use, { foundInfs, rule: kept, tag: 0 }),
-    );
+    resident?.update(lossId, use, { foundInfs, rule: kept, tag: 0 });
   }
 }
 

@@ -47,12 +47,12 @@ export interface MarkedGradient {
 /** Device buffers by which a scaler controls an optimizer's step, without the host. */
 export interface ScaledStep<B> {
   /** One float32. Where it is not 0, the step changes nothing: no parameter, moment, half copy or step count. */
-  readonly foundInf?: B;
+  readonly foundInf?: B | undefined;
   /**
    * float32 `[scale, 1 / scale, …]`, given only where gradients still carry the scale: multiply each by element 1, in float32, before
    * any other operation. The result has the same bits as after `unscale`.
    */
-  readonly gradScale?: B;
+  readonly gradScale?: B | undefined;
 }
 
 /** The part of an optimizer that a scaler uses. */
@@ -141,13 +141,13 @@ export interface ScaleUpdate<B> {
   readonly foundInfs: readonly B[];
   readonly rule: ScaleRule;
   /** Replaces the scale by this number instead of applying the rule; the trackers do not change. */
-  readonly newScale?: number;
+  readonly newScale?: number | undefined;
   /** The flag that `scaleLoss` sets. Cleared to 0. */
   readonly lossFlag: B;
   /** The sums that `check` and `unscale` added to. Cleared to 0. */
-  readonly squares?: B;
+  readonly squares?: B | undefined;
   /** The counts of `countExponents` in this step, `EXPONENT_WORDS` words, for a rule with `targetUnderflow`. Cleared to 0. */
-  readonly exponents?: B;
+  readonly exponents?: B | undefined;
   /** The ring of {@link OUTCOME_RING} outcomes of {@link OUTCOME_WORDS} words each. */
   readonly outcomes: B;
   /**
@@ -196,7 +196,11 @@ export interface AmpPrimitives<B, L = B> {
   scaleLoss(
     loss: L,
     state: B,
-    options: { readonly weight: number; readonly lossFlag: B; readonly mark?: ScaleMark },
+    options: {
+      readonly weight: number;
+      readonly lossFlag: B;
+      readonly mark?: ScaleMark | undefined;
+    },
   ): L;
   /**
    * Sets `foundInf[0]` to 1 where any element of any gradient is ±infinity or NaN, and otherwise leaves it. An implementation tests the

@@ -1,4 +1,5 @@
 import type { Origin, OriginFinder, OutcomeWords } from "./primitives.js";
+import type { ScaleRule } from "./rule.js";
 import type { LossOutcome, OverflowCause, StepOutcome, StepStatus } from "./step-outcome.js";
 
 /** The part of an outcome that the host knows before reading the device. */
@@ -13,7 +14,7 @@ export interface ExpectedOutcome {
     readonly lossId: number;
     /** The optimizer of each bit of the record's flags. */
     readonly optimizers: readonly number[];
-    readonly raisesAtFloor: boolean;
+    readonly rule: ScaleRule;
   }[];
   readonly hasSeveralLosses: boolean;
   readonly findOrigin?: OriginFinder | undefined;
@@ -83,7 +84,7 @@ export const isCollapse = (
   { records: known }: ExpectedOutcome,
   records: readonly OutcomeWords[],
 ): boolean =>
-  records.some(([, , , , causes], i) => causes >= 2 && known[i]?.raisesAtFloor === true);
+  records.some(([, , , , causes], i) => causes >= 2 && known[i]?.rule.raiseAtFloor === true);
 
 function flagged(flags: number, optimizers: readonly number[] = []): readonly number[] {
   return optimizers.filter((_, bit) => Math.floor(flags / 2 ** bit) % 2 === 1);

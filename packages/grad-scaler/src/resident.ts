@@ -3,11 +3,9 @@ import type { OutcomeLog } from "./outcomes.js";
 import {
   type AmpPrimitives,
   FLAG_WORDS,
-  type Gradient,
   OUTCOME_RING,
   OUTCOME_WORDS,
   type ScaleUpdate,
-  type SquareSum,
   STATE_WORDS,
   type StateWords,
 } from "./primitives.js";
@@ -31,8 +29,7 @@ export class Resident<B, L> {
   readonly reader: OutcomeReader;
   readonly squares: B | undefined;
   /** The flags of optimizers that skip together: one for each loss, and one that guards the step. */
-  readonly #flags: WeakMap<object, { readonly own: (B | undefined)[]; guard: B | undefined }> =
-    new WeakMap();
+  readonly #flags: WeakMap<object, B[]> = new WeakMap();
 
   /** @throws TypeError where an option needs an optional primitive that is missing. */
   constructor(
@@ -79,45 +76,33 @@ export class Resident<B, L> {
 
   /** The flag for gradients of `owner` that carry the scale of a loss. */
   flag(owner: object, lossId: number): B {
-    const { own } = this.#flagsOf(owner);
-    own[lossId] ??= this.primitives.allocate(FLAG_WORDS);
-    return own[lossId];
+    const flags = this.#flags.get(owner) ?? [];
+    this.#flags.set(owner, flags);
+    flags[lossId] ??= this.primitives.allocate(FLAG_WORDS);
+    return flags[lossId];
   }
 
   /** The flag that guards steps of `owner`, whose gradients were checked with the flags of these losses. */
   guard(owner: object, lossIds: readonly number[]): B {
-    if (lossIds.length < 2) return this.flag(owner, lossIds[0] ?? 0);
-    const flags = this.#flagsOf(owner);
-    flags.guard ??= this.primitives.allocate(FLAG_WORDS);
-    return flags.guard;
-  }
-
-  /** Checks gradients, and unscales them in place unless the optimizer will. */
-  check(
-    gradients: readonly Gradient<B>[],
-    { state }: ResidentLoss<B>,
-    foundInf: B,
-    inPlace: boolean,
-  ): void {
-    const { primitives, squares } = this;
-    const sum: SquareSum<B> | undefined = squares && { squares, state };
-    if (inPlace) primitives.unscale(gradients, state, foundInf, squares);
-    else primitives.check(gradients, foundInf, sum);
+    const [only = 0, another] = lossIds;
+    return this.flag(owner, another === undefined ? only : this.losses.length);
   }
 
   /** An update of the scale of a loss. All losses share the sums of squares, which the last update reads. */
   update(
     lossId: number,
     { counted, isLast }: { readonly counted: boolean; readonly isLast: boolean },
-    { foundInfs, rule, tag }: Pick<ScaleUpdate<B>, "foundInfs" | "rule" | "tag">,
-  ): ScaleUpdate<B> {
+    changes: Pick<ScaleUpdate<B>, "foundInfs" | "rule" | "tag" | "newScale">,
+  ): void {
     const { state, lossFlag, exponents } = this.loss(lossId);
-    const { outcomes, squares } = this;
-    const update = { state, lossFlag, outcomes, foundInfs, rule, tag };
-    const readsSquares = squares !== undefined && isLast;
-    const readsExponents = exponents !== undefined && counted;
-    if (!readsSquares && !readsExponents) return update;
-    return { ...update, ...(readsSquares && { squares }), ...(readsExponents && { exponents }) };
+    this.primitives.updateScale({
+      ...changes,
+      state,
+      lossFlag,
+      outcomes: this.outcomes,
+      squares: isLast ? this.squares : undefined,
+      exponents: counted ? exponents : undefined,
+    });
   }
 
   async readState(lossId: number, rule: ScaleRule): Promise<ScaleState> {
@@ -127,14 +112,5 @@ export class Resident<B, L> {
 
   writeState(lossId: number, state: ScaleState, rule: ScaleRule): void {
     this.primitives.writeState(this.loss(lossId).state, wordsOfState(state, rule));
-  }
-
-  #flagsOf(owner: object): { readonly own: (B | undefined)[]; guard: B | undefined } {
-    let flags = this.#flags.get(owner);
-    if (flags === undefined) {
-      flags = { own: [], guard: undefined };
-      this.#flags.set(owner, flags);
-    }
-    return flags;
   }
 }

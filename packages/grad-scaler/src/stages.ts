@@ -43,16 +43,8 @@ export const initialHostState = <B>(rules: readonly ScaleRule[]): HostState<B> =
   betweenSteps({ rules, step: 0, scales: initialScales(rules), steppedBefore: undefined });
 
 /** The host state after every update. */
-export const betweenSteps = <B>({
-  rules,
-  step,
-  scales,
-  steppedBefore,
-}: LastingState<B>): HostState<B> => ({
-  rules,
-  step,
-  scales,
-  steppedBefore,
+export const betweenSteps = <B>(lasting: LastingState<B>): HostState<B> => ({
+  ...lasting,
   scaled: false,
   stages: noEntries,
   carried: noEntries,

@@ -66,8 +66,7 @@ export class Stepper<B, L> {
     refuseLoss(this.#host, lossId, all);
     const { state, lossFlag } = resident.loss(lossId);
     const mark = this.#scaledMark(lossId);
-    const options = mark ? { weight, lossFlag, mark } : { weight, lossFlag };
-    const scaled = resident.primitives.scaleLoss(loss, state, options);
+    const scaled = this.primitives.scaleLoss(loss, state, { weight, lossFlag, mark });
     if (!this.#host.scaled) this.#set("scaled", true);
     if (this.#host.rules.length > 1)
       for (const each of all ?? []) this.#carry(resident, each, lossId);
@@ -83,7 +82,7 @@ export class Stepper<B, L> {
     const gradients = [...optimizer.gradients()];
     const foundInf = this.#checkFor(resident, optimizer, carries);
     const [from, to] = [resident.loss(carries).state, resident.loss(lossId).state];
-    resident.primitives.rescale?.(gradients, from, to, foundInf);
+    this.primitives.rescale?.(gradients, from, to, foundInf);
     const [before] = this.marks.of(this.#host, carries);
     const all = [...(optimizer.gradientMarks?.() ?? [])];
     // Gradients of other origin do not change: they are refused when they are used.
@@ -121,10 +120,7 @@ export class Stepper<B, L> {
     const lossId = this.#carriedLoss(optimizer);
     const isIdentity = this.#isIdentity(lossId);
     if (!this.marks.requireUnscaled(optimizer, this.#host.scales, isIdentity)) return;
-    resident.primitives.check(
-      [...optimizer.gradients()],
-      this.#checkFor(resident, optimizer, lossId),
-    );
+    this.primitives.check([...optimizer.gradients()], this.#checkFor(resident, optimizer, lossId));
   }
 
   unscale(optimizer: ScaledOptimizer<B>): void {
@@ -147,8 +143,8 @@ export class Stepper<B, L> {
     this.#check(resident, ready, (optimizer) => !fused.has(optimizer));
     for (const optimizer of all) {
       const foundInf = this.guard(resident, optimizer);
-      const { state: gradScale } = resident.loss(this.#carriedLoss(optimizer));
-      optimizer.step(fused.has(optimizer) ? { foundInf, gradScale } : { foundInf });
+      const { state } = resident.loss(this.#carriedLoss(optimizer));
+      optimizer.step({ foundInf, gradScale: fused.has(optimizer) ? state : undefined });
       this.#enter(optimizer, "stepped");
     }
   }
@@ -166,19 +162,22 @@ export class Stepper<B, L> {
       const loss = resident.loss(lossId);
       const own = gradients[i] ?? [];
       if (loss.exponents !== undefined && this.#isDecision(lossId)) {
-        resident.primitives.countExponents?.(own, loss.exponents);
+        this.primitives.countExponents?.(own, loss.exponents);
         this.#set("counted", new Set(this.#host.counted).add(lossId));
       }
       const foundInf = this.#checkFor(resident, optimizer, lossId);
-      resident.check(own, loss, foundInf, inPlace(optimizer));
-      if (inPlace(optimizer)) optimizer.markGradients?.(this.marks.of(this.#host, lossId)[1]);
+      const { squares } = resident;
+      if (inPlace(optimizer)) {
+        this.primitives.unscale(own, loss.state, foundInf, squares);
+        optimizer.markGradients?.(this.marks.of(this.#host, lossId)[1]);
+      } else this.primitives.check(own, foundInf, squares && { squares, state: loss.state });
     }
     for (const optimizer of ready) {
       const lossIds = this.#checkedLosses(optimizer);
       if (lossIds.length < 2) continue;
       const owner = this.#owner(optimizer);
       const flags = lossIds.map((lossId) => resident.flag(owner, lossId));
-      resident.primitives.combine?.(flags, resident.guard(owner, lossIds));
+      this.primitives.combine?.(flags, resident.guard(owner, lossIds));
     }
   }
 
@@ -220,21 +219,19 @@ export class Stepper<B, L> {
           step: step + 1,
           stepped,
           together: this.#options.skip === "global",
-          records: records.map(({ rule, lossId, optimizers }) => ({
-            lossId,
-            optimizers,
-            raisesAtFloor: rule.raiseAtFloor,
-          })),
+          records,
           hasSeveralLosses: rules.length > 1,
           findOrigin: this.primitives.watchStep?.(),
         })
       : [];
     for (const [i, { rule, lossId, foundInfs }] of records.entries()) {
       const use = { counted: counted.has(lossId), isLast: i === records.length - 1 };
-      const update = resident.update(lossId, use, { foundInfs, rule, tag: tags[i] ?? 0 });
-      resident.primitives.updateScale(
-        scales ? { ...update, newScale: scales[lossId] as number } : update,
-      );
+      resident.update(lossId, use, {
+        foundInfs,
+        rule,
+        tag: tags[i] ?? 0,
+        newScale: scales?.[lossId],
+      });
     }
   }
 
