@@ -1,5 +1,6 @@
 import { ScalerStateError } from "./errors.js";
-import { GradScaler, stepperOf } from "./grad-scaler.js";
+import type { GradScaler } from "./grad-scaler.js";
+import { insideOf } from "./inside.js";
 import { FLAG_WORDS, type ScaledOptimizer, STATE_WORDS } from "./primitives.js";
 import { asScaled, type Scaled } from "./scaled.js";
 import { betweenSteps, listOf, refuseLoss, refuseWindow } from "./stages.js";
@@ -173,13 +174,11 @@ export function accumulationWindow<B, L, O extends ScaledOptimizer<B>>(
   optimizers: O | readonly O[],
   size: WindowSize,
 ): AccumulationWindow<B, L, O, [count?: number]> {
-  if (!(scaler instanceof GradScaler)) {
-    throw new TypeError(
-      "accumulationWindow takes a GradScaler of the same copy of @halfstep/grad-scaler: make it with that, and see by " +
-        "`npm ls @halfstep/grad-scaler` that there is one copy.",
-    );
-  }
-  return new AccumulationWindow(stepperOf(scaler), listOf<B, O>(optimizers), size);
+  return new AccumulationWindow(
+    insideOf(scaler, "accumulationWindow"),
+    listOf<B, O>(optimizers),
+    size,
+  );
 }
 
 /** Abandons a begun step, on the host and on the device. */

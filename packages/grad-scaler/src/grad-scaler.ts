@@ -1,8 +1,8 @@
-import { type GradientState, scalesGiven } from "./marks.js";
+import { scalesGiven } from "./marks.js";
 import type { OutcomeSchedule } from "./outcome-reader.js";
 import { OutcomeLog, type OutcomeStream } from "./outcomes.js";
 import { type ScalerPreset, scalerRule } from "./presets.js";
-import type { AmpPrimitives, GradientMark, ScaledOptimizer } from "./primitives.js";
+import type { AmpPrimitives, ScaledOptimizer } from "./primitives.js";
 import { Resident } from "./resident.js";
 import type { ScaleRule } from "./rule.js";
 import { asScaled, type Scaled } from "./scaled.js";
@@ -194,19 +194,6 @@ export class GradScaler<B, L = B> {
   assumeScaled(optimizer: ScaledOptimizer<B>, { lossId = 0 }: { lossId?: number } = {}): void {
     refuseWindow(this.#stepper.host, undefined);
     this.#stepper.assumeScaled(optimizer, lossId);
-  }
-
-  /**
-   * The state of gradients with these marks, as data. A checkpoint in the middle of a step stores it, because marks are valid in
-   * their process only. {@link marksOf} is the inverse.
-   */
-  gradientState(marks: Iterable<GradientMark>): GradientState {
-    return this.#stepper.marks.stateOf(marks, this.#stepper.host.scales);
-  }
-
-  /** Marks of gradients in this state, by the present scale of the first loss. */
-  marksOf(state: GradientState): ReadonlySet<GradientMark> {
-    return this.#stepper.marks.inState(state, this.#stepper.host);
   }
 
   /** The scale now; 1 where disabled. Waits for the device. */

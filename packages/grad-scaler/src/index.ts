@@ -6,7 +6,7 @@ export {
 export { ScaleCollapseError, type ScalerMistake, ScalerStateError } from "./errors.js";
 export { float32Primitives } from "./float32-primitives.js";
 export { GradScaler, type GradScalerOptions } from "./grad-scaler.js";
-export type { GradientState } from "./marks.js";
+export { type GradientState, gradientState, marksOf } from "./gradient-state.js";
 export type { OutcomeSchedule } from "./outcome-reader.js";
 export type { OutcomeStream } from "./outcomes.js";
 export { type ScalerPreset, scalerRule } from "./presets.js";

@@ -3,12 +3,6 @@ import type { GradientMark, ScaledOptimizer, ScaleMark } from "./primitives.js";
 import { nameOf, refuse } from "./refusal.js";
 import type { ScaleRule } from "./rule.js";
 
-/**
- * The state of gradients for a scaler: `"scaled"` by its present scale, `"unscaled"` since, `"plain"` (of an unscaled loss),
- * `"stale"` (a mixture, or of another scale than the present one), or `"unknown"`.
- */
-export type GradientState = "scaled" | "unscaled" | "plain" | "stale" | "unknown";
-
 /** The scales as far as the host knows them, to compare marks with. The object is replaced, never changed. */
 export interface KnownScales {
   /** A number for each loss that increases whenever its scale may have changed. */
@@ -46,7 +40,7 @@ export const scalesGiven = ({ epochs }: KnownScales, given: readonly number[]): 
   given,
 });
 
-/** Makes the marks of one scaler, and derives the state of gradients from their marks. */
+/** Makes the marks of one scaler, and refuses gradients by their marks. */
 export class Marks {
   readonly #scaler: object = {};
   readonly #latest: (readonly [scaled: ScaleMark, unscaled: ScaleMark] | undefined)[] = [];
@@ -66,30 +60,6 @@ export class Marks {
     const made = [scaled, { ...scaled, isUnscaled: true }] as const;
     this.#latest[lossId] = made;
     return made;
-  }
-
-  /** The state of gradients with these marks. */
-  stateOf(marks: Iterable<GradientMark>, scales: KnownScales): GradientState {
-    const states = new Set<GradientState>();
-    for (const mark of marks)
-      if (mark === "plain") states.add("plain");
-      else if (!this.#isCurrent(mark, scales)) states.add("stale");
-      else states.add(mark.isUnscaled ? "unscaled" : "scaled");
-    const [first = "unknown"] = states;
-    return states.size > 1 ? "stale" : first;
-  }
-
-  /** Marks of gradients in a state. */
-  inState(state: GradientState, known: ScalesAndRules): ReadonlySet<GradientMark> {
-    const [scaled, unscaled] = this.of(known, 0);
-    const marks = {
-      unknown: [],
-      plain: ["plain"],
-      scaled: [scaled],
-      unscaled: [unscaled],
-      stale: [{ ...scaled, epoch: -1 }],
-    } as const;
-    return new Set<GradientMark>(marks[state]);
   }
 
   /** Refuses gradients that do not carry the present scale of this loss. Returns false where nothing is known of them. */
@@ -125,8 +95,8 @@ export class Marks {
     let hasMore = false;
     for (const { name, marks } of optimizer.gradientMarks?.() ?? [])
       for (const mark of marks) {
-        if (mark !== "plain" && mark.isUnscaled && this.#isCurrent(mark, scales)) continue;
-        if (mark !== "plain" && !(isIdentity && this.#isCurrent(mark, scales)))
+        if (mark !== "plain" && mark.isUnscaled && this.isCurrent(mark, scales)) continue;
+        if (mark !== "plain" && !(isIdentity && this.isCurrent(mark, scales)))
           refuse(
             "loss-after-unscale",
             `the gradients of ${nameOf(optimizer)} were unscaled, and then backward() added scaled ones to that of "${name}": ` +
@@ -148,7 +118,7 @@ export class Marks {
     const own = found.filter((mark): mark is ScaleMark => mark !== "plain");
     if (own.some(({ scaler }) => scaler !== this.#scaler)) return "other-scaler";
     if (own.some((mark) => mark.lossId !== lossId)) return "wrong-loss";
-    const isLate = (mark: ScaleMark): boolean => !this.#isCurrent(mark, scales);
+    const isLate = (mark: ScaleMark): boolean => !this.isCurrent(mark, scales);
     const isMixed = found.length > 1;
     if (own.some(isLate))
       return isMixed || own.some(isUnscaled) ? "stale-gradients" : "scale-changed";
@@ -157,7 +127,8 @@ export class Marks {
     return own.length < found.length ? "not-scaled" : undefined;
   }
 
-  #isCurrent({ scaler, lossId, epoch }: ScaleMark, { epochs }: KnownScales): boolean {
+  /** Whether gradients with this mark carry a present scale of this scaler, or have carried it until they were unscaled. */
+  isCurrent({ scaler, lossId, epoch }: ScaleMark, { epochs }: KnownScales): boolean {
     return scaler === this.#scaler && epoch === epochs[lossId];
   }
 }

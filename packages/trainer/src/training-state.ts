@@ -1,4 +1,4 @@
-import type { GradientState, GradScaler } from "@halfstep/grad-scaler";
+import { type GradientState, type GradScaler, gradientState, marksOf } from "@halfstep/grad-scaler";
 import type { Runtime, Storage, Tensor, Variable } from "@halfstep/tensor";
 import type { Checkpoint, CheckpointStore } from "./checkpoint/checkpoint.js";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
@@ -180,7 +180,7 @@ function gradientStatesOf(
 ): Record<string, GradientState> {
   const states: Record<string, GradientState> = {};
   for (const [name, { grad, gradientMarks }] of model.namedParameters())
-    if (grad) states[name] = scaler.gradientState(gradientMarks);
+    if (grad) states[name] = gradientState(scaler, gradientMarks);
   return states;
 }
 
@@ -204,7 +204,7 @@ export function restoreGradients(
     if (!parameter || !(data instanceof Float32Array) || parameter.size !== data.length)
       throw misfit(`has a gradient of ${name} that the model has no place for`);
     try {
-      const marks = scaler.marksOf(gradientStates?.[name] ?? "unknown");
+      const marks = marksOf(scaler, gradientStates?.[name] ?? "unknown");
       parameter.setGrad(runtime.tensor(data, parameter.shape), marks);
     } catch (error) {
       throw misfit(`does not fit, the gradient of ${name}: ${(error as Error).message}`, error);
