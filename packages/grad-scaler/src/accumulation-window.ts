@@ -2,6 +2,7 @@ import { ScalerStateError } from "./errors.js";
 import type { GradScaler } from "./grad-scaler.js";
 import { insideOf } from "./inside.js";
 import { FLAG_WORDS, type ScaledOptimizer, STATE_WORDS } from "./primitives.js";
+import { demand, demandInteger, demandKnown } from "./refusal.js";
 import { asScaled, type Scaled } from "./scaled.js";
 import { betweenSteps, listOf, refuseLoss, refuseWindow } from "./stages.js";
 import type { Stepper } from "./stepper.js";
@@ -35,19 +36,10 @@ export class AccumulationWindow<
   /** @internal Use {@link accumulationWindow}. */
   constructor(stepper: Stepper<B, L>, optimizers: readonly O[], size: WindowSize) {
     const given = Object.entries(size) as [string, number][];
-    const [first] = given;
-    if (first === undefined || given.length > 1 || !units.includes(first[0])) {
-      throw new RangeError(
-        `a window is sized by ${Object.keys(size).join(" and ") || "nothing"}: it must be one of ${units.join(", ")}.`,
-      );
-    }
-    const [unit, count] = first;
-    const isWhole = unit !== "microSteps" || Number.isInteger(count);
-    if (!(isWhole && count > 0 && Number.isFinite(count))) {
-      throw new RangeError(
-        `${unit} is ${count}: it must be ${isWhole ? "positive" : "an integer"}.`,
-      );
-    }
+    const [unit, count] = given[0] ?? ["", 0];
+    demandKnown("size of a window", given.map(([unit]) => unit).join(" and "), units);
+    if (unit === "microSteps") demandInteger(unit, count, 1);
+    demand(unit, count, count > 0 && Number.isFinite(count), "positive");
     this.#optimizers = optimizers;
     this.#stepper = stepper;
     this.#unit = unit === "microSteps" ? "micro-steps" : unit;

@@ -3,6 +3,7 @@ import type { OutcomeSchedule } from "./outcome-reader.js";
 import { OutcomeLog, type OutcomeStream } from "./outcomes.js";
 import { type ScalerPreset, scalerRule } from "./presets.js";
 import type { AmpPrimitives, ScaledOptimizer } from "./primitives.js";
+import { demand, demandInteger } from "./refusal.js";
 import { Resident } from "./resident.js";
 import type { ScaleRule } from "./rule.js";
 import { asScaled, type Scaled } from "./scaled.js";
@@ -93,12 +94,12 @@ export class GradScaler<B, L = B> {
         "GradScaler takes primitives: pass ampPrimitives(runtime) of @halfstep/tensor, ampPrimitives(target) of @halfstep/kernels, or float32Primitives.",
       );
     }
-    if (skip !== "perOptimizer" && skip !== "global") {
-      throw new RangeError(`skip is ${skip}: it must be "perOptimizer" or "global".`);
-    }
-    const each = typeof losses === "number" ? lossesOf(losses) : losses;
-    if (each.length === 0) throw new RangeError("losses is empty: it must have one rule or more.");
-    const rules = each.map((own) => scalerRule(preset, { ...overrides, ...own }));
+    demand("skip", skip, skip === "perOptimizer" || skip === "global", "perOptimizer or global");
+    const [count, own] = typeof losses === "number" ? [losses, []] : [losses.length, losses];
+    demandInteger("losses", count, 1);
+    const rules = Array.from({ length: count }, (_, i) =>
+      scalerRule(preset, { ...overrides, ...own[i] }),
+    );
     const resident = enabled
       ? new Resident(primitives, rules, { log: this.#log, schedule, gradientNorm })
       : undefined;
@@ -270,9 +271,4 @@ export class GradScaler<B, L = B> {
     this.#stepper.change({ rules, step, scales, steppedBefore: undefined });
     for (const [i, { state, rule }] of losses.entries()) resident.writeState(i, state, rule);
   }
-}
-
-function lossesOf(count: number): readonly Partial<ScaleRule>[] {
-  if (Number.isInteger(count) && count >= 1) return Array.from({ length: count }, () => ({}));
-  throw new RangeError(`losses is ${count}: it must be an integer of at least 1.`);
 }

@@ -8,21 +8,13 @@ import {
   isCollapse,
   outcomeOf,
 } from "./read-outcome.js";
+import { demand, demandInteger } from "./refusal.js";
 import type { OverflowCause, StepOutcome } from "./step-outcome.js";
 
 /** How often outcomes are read automatically: after this many steps, or this long after the first unread one. */
 export interface OutcomeSchedule {
   readonly steps: number;
   readonly milliseconds: number;
-}
-
-function requireSchedule({ steps, milliseconds }: OutcomeSchedule): void {
-  if (!Number.isSafeInteger(steps) || steps < 1)
-    throw new RangeError(
-      `outcomeSchedule.steps is ${steps}: it must be a whole number from 1 on. Outcomes are left unread by \`outcomeSchedule: false\`.`,
-    );
-  if (!(milliseconds >= 0))
-    throw new RangeError(`outcomeSchedule.milliseconds is ${milliseconds}: it must be 0 or more.`);
 }
 
 /** Tags are exact in float32. */
@@ -52,7 +44,11 @@ export class OutcomeReader {
     log: OutcomeLog,
     schedule: OutcomeSchedule | false,
   ) {
-    if (schedule) requireSchedule(schedule);
+    if (schedule) {
+      const { steps, milliseconds } = schedule;
+      demandInteger("outcomeSchedule.steps", steps, 1);
+      demand("outcomeSchedule.milliseconds", milliseconds, milliseconds >= 0, "0 or more");
+    }
     this.#read = read;
     this.#log = log;
     this.#schedule = schedule;

@@ -1,3 +1,4 @@
+import { demand, demandInteger, demandKnown } from "./refusal.js";
 import type { ScaleRule } from "./rule.js";
 
 /** Rules of other systems, by name. Without a name: torch's constants with a floor of 2^-16. */
@@ -19,7 +20,7 @@ export type ScalerPreset =
 const MAX_FLOAT32 = 3.4028234663852886e38;
 
 /** The largest count that is exact in float32 in steps of 1. */
-const MAX_COUNT = 2 ** 24;
+export const MAX_COUNT = 2 ** 24;
 
 const torch: ScaleRule = {
   initScale: 2 ** 16,
@@ -81,20 +82,25 @@ const presets: Readonly<Record<ScalerPreset, ScaleRule>> = {
  * scalerRule("torch", { initScale: 1024, growthInterval: 100 });
  */
 export function scalerRule(preset?: ScalerPreset, overrides: Partial<ScaleRule> = {}): ScaleRule {
-  if (preset !== undefined && !Object.hasOwn(presets, preset)) {
-    throw new RangeError(
-      `There is no scaler preset ${JSON.stringify(preset)}: choose one of ${Object.keys(presets).join(", ")}.`,
-    );
-  }
-  const merged: Record<string, unknown> = {
-    ...(preset === undefined ? halfstep : presets[preset]),
-  };
+  if (preset === undefined) return ruleWith(halfstep, overrides);
+  demandKnown("scaler preset", preset, Object.keys(presets));
+  return ruleWith(presets[preset], overrides);
+}
+
+/**
+ * A rule with some of its numbers replaced.
+ *
+ * @param others Names that the error about an unknown option lists, too.
+ * @throws RangeError as {@link scalerRule}.
+ */
+export function ruleWith(
+  base: ScaleRule,
+  overrides: Partial<ScaleRule>,
+  others: readonly string[] = [],
+): ScaleRule {
+  const merged: Record<string, unknown> = { ...base };
   for (const [option, value] of Object.entries(overrides)) {
-    if (!Object.hasOwn(merged, option)) {
-      throw new RangeError(
-        `There is no option ${JSON.stringify(option)}: a rule has ${Object.keys(merged).join(", ")}.`,
-      );
-    }
+    demandKnown("option of a loss scale", option, [...others, ...Object.keys(base)]);
     if (value !== undefined) merged[option] = value;
   }
   return validated(merged as unknown as ScaleRule);
@@ -110,12 +116,10 @@ const choices = {
 
 function validated(given: ScaleRule): ScaleRule {
   // Comparisons would accept a string or a list as a number.
-  for (const [option, value] of Object.entries(given)) {
-    const type = typeof halfstep[option as keyof ScaleRule];
-    if (type !== "string" && typeof value !== type)
-      throw new RangeError(
-        `${option} is ${value}: it must be of type ${type}, not ${typeof value}.`,
-      );
+  for (const [option, value] of entriesOf(given)) {
+    const type = typeof halfstep[option];
+    const isOfType = type === "string" || typeof value === type;
+    demand(option, value, isOfType, `of type ${type}, not ${typeof value}`);
   }
   const rule: ScaleRule = {
     ...given,
@@ -130,31 +134,22 @@ function validated(given: ScaleRule): ScaleRule {
         : given.targetUnderflow,
   };
   const { initScale, growthFactor, backoffFactor, tolerance, minScale, targetUnderflow } = rule;
-  const demand = (option: keyof ScaleRule, holds: boolean, what: string): void => {
-    if (!holds) throw new RangeError(`${option} is ${given[option]}: it must be ${what}.`);
-  };
-  demand("initScale", initScale > 0 && initScale <= MAX_FLOAT32, "a positive float32");
-  demand("growthFactor", growthFactor > 1 && growthFactor <= MAX_FLOAT32, "a float32 above 1");
-  demand("backoffFactor", Math.fround(backoffFactor) > 0 && backoffFactor < 1, "between 0 and 1");
-  demand("tolerance", tolerance >= 0 && tolerance <= 1, "a share from 0 to 1");
-  demand("minScale", minScale >= 0, "0 or more");
-  demand("minScale", minScale <= initScale, `at most initScale (${initScale})`);
-  demand("maxScale", rule.maxScale >= initScale, `at least initScale (${initScale})`);
-  demand(
-    "targetUnderflow",
-    targetUnderflow >= 0 && targetUnderflow < 1,
-    "a share from 0 to below 1",
-  );
-  for (const [option, least] of entriesOf(leastCounts)) {
-    const count = rule[option];
-    const isCount = Number.isInteger(count) && count >= least && count <= MAX_COUNT;
-    demand(option, isCount, `an integer from ${least} to 2^24`);
-  }
+  const check = (option: keyof ScaleRule, holds: boolean, what: string): void =>
+    demand(option, given[option], holds, what);
+  check("initScale", initScale > 0 && initScale <= MAX_FLOAT32, "a positive float32");
+  check("growthFactor", growthFactor > 1 && growthFactor <= MAX_FLOAT32, "a float32 above 1");
+  check("backoffFactor", Math.fround(backoffFactor) > 0 && backoffFactor < 1, "between 0 and 1");
+  check("tolerance", tolerance >= 0 && tolerance <= 1, "from 0 to 1");
+  check("minScale", minScale >= 0 && minScale <= initScale, `from 0 to initScale (${initScale})`);
+  check("maxScale", rule.maxScale >= initScale, `at least initScale (${initScale})`);
+  check("targetUnderflow", targetUnderflow >= 0 && targetUnderflow < 1, "from 0 to below 1");
+  for (const [option, least] of entriesOf(leastCounts))
+    demandInteger(option, rule[option], least, MAX_COUNT);
   for (const [option, names] of entriesOf(choices))
-    demand(
+    check(
       option,
       names.some((name) => name === rule[option]),
-      names.map((name) => JSON.stringify(name)).join(" or "),
+      names.join(" or "),
     );
   return rule;
 }

@@ -6,6 +6,28 @@ export function refuse(mistake: ScalerMistake, message: string): never {
   throw new ScalerStateError(mistake, message);
 }
 
+/** Refuses a value that is out of range. */
+export function demand(name: string, value: unknown, holds: boolean, what: string): void {
+  if (!holds) throw new RangeError(`${name} is ${value}: it must be ${what}.`);
+}
+
+/** Refuses what is no integer of a range. */
+export function demandInteger(
+  name: string,
+  value: number | undefined,
+  least: number,
+  most: number = Number.MAX_SAFE_INTEGER,
+): void {
+  const holds = Number.isInteger(value) && Number(value) >= least && Number(value) <= most;
+  demand(name, value, holds, `an integer from ${least} to ${most}`);
+}
+
+/** Refuses a name that nothing has. */
+export function demandKnown(what: string, name: string, known: readonly string[]): void {
+  if (!known.includes(name))
+    throw new RangeError(`"${name}" is no ${what}: choose one of ${known.join(", ")}.`);
+}
+
 /** The name of an optimizer in errors: its parameters, if it lists them. */
 export function nameOf<B>(optimizer: ScaledOptimizer<B>): string {
   const names = [...(optimizer.parameterNames?.() ?? [])];

@@ -1,5 +1,6 @@
-import { scalerRule } from "./presets.js";
+import { MAX_COUNT, ruleWith } from "./presets.js";
 import type { StateWords } from "./primitives.js";
+import { demand, demandInteger } from "./refusal.js";
 import { type ScaleRule, type ScaleState, usedState } from "./rule.js";
 
 /** One loss scale in a checkpoint: its state and its options. */
@@ -56,17 +57,14 @@ export const stateOfWords = (
   );
 
 /**
- * A new scale as a float32.
+ * A scale as a float32.
  *
- * @throws RangeError unless it is positive and within `minScale…maxScale`.
+ * @throws RangeError unless it is within these limits.
  */
-export const checkedNewScale = (scale: number, rule: ScaleRule): number =>
-  checkedScale("newScale", scale, Math.max(rule.minScale, 2 ** -149), rule.maxScale);
-
-function checkedScale(name: string, scale: number, least: number, most: number): number {
+export function checkedScale(name: string, scale: number, least: number, most: number): number {
   const rounded = Math.fround(scale);
-  if (rounded >= least && rounded <= most) return rounded;
-  throw new RangeError(`${name} is ${scale}: it must be a number from ${least} to ${most}.`);
+  demand(name, scale, rounded >= least && rounded <= most, `a number from ${least} to ${most}`);
+  return rounded;
 }
 
 /** One loss's state and rule. */
@@ -97,23 +95,18 @@ export function loadedState(
 ): { readonly losses: readonly LossScale[]; readonly step: number } {
   if (Object.keys(stateDict).length === 0) {
     throw new RangeError(
-      "the state dictionary is empty, as that of a disabled scaler is: load one of an enabled scaler, or construct this " +
-        "one with enabled: false.",
+      "the state dictionary is empty, as that of a disabled scaler is: load another, or construct this scaler with enabled: false.",
     );
   }
-  const { losses = [], ...first } = renamed(stateDict);
-  const count = current.rules.length;
-  if (losses.length + 1 !== count) {
+  const { losses = [], step = current.step, ...first } = renamed(stateDict);
+  const saved = [first, ...losses];
+  if (saved.length !== current.rules.length) {
     throw new RangeError(
-      `the state dictionary has ${losses.length + 1} loss scales, but this scaler ${count}: construct it with losses: ${losses.length + 1}.`,
+      `the state dictionary has ${saved.length} loss scales, but this scaler ${current.rules.length}: construct it with losses: ${saved.length}.`,
     );
   }
-  return {
-    losses: current.rules.map((rule, i) =>
-      loadedLoss(i === 0 ? first : (losses[i - 1] ?? {}), rule),
-    ),
-    step: checkedCount("step", first.step ?? current.step, 0),
-  };
+  demandInteger("step", step, 0);
+  return { losses: current.rules.map((rule, i) => loadedLoss(saved[i] ?? {}, rule)), step };
 }
 
 const renamed = (dict: Partial<ScalerStateDict> | TorchScalerStateDict): Partial<ScalerStateDict> =>
@@ -125,37 +118,23 @@ const renamed = (dict: Partial<ScalerStateDict> | TorchScalerStateDict): Partial
   );
 
 function loadedLoss(dict: Partial<LossScaleDict>, current: ScaleRule): LossScale {
-  const options = Object.entries(dict).filter(([name]) => Object.hasOwn(current, name));
-  const rule = scalerRule(undefined, { ...current, ...Object.fromEntries(options) });
-  const least = {
-    growthTracker: -rule.growthDelay,
-    hysteresisTracker: -(2 ** 24),
-    stepsSinceRescale: 0,
-    overflowsSinceRescale: 0,
-  };
-  const names = ["scale", ...Object.keys(least), "step", ...Object.keys(current)];
-  const unknown = Object.keys(dict).find((name) => !names.includes(name));
-  if (unknown !== undefined) {
-    throw new RangeError(
-      `there is no ${JSON.stringify(unknown)} in a scaler's state: it has ${names.join(", ")}; ` +
-        "load what stateDict() gave, of this package or of torch.",
-    );
-  }
-  // The check below refuses a missing one.
-  const growthTracker = dict.growthTracker as number;
-  const { hysteresisTracker = rule.hysteresis } = dict;
-  const { stepsSinceRescale = 0, overflowsSinceRescale = 0 } = dict;
-  const scale = checkedScale("scale", dict.scale ?? Number.NaN, rule.minScale, rule.maxScale);
+  const { scale, growthTracker, hysteresisTracker, ...others } = dict;
+  const { stepsSinceRescale = 0, overflowsSinceRescale = 0, ...options } = others;
+  const rule = ruleWith(current, options, ["scale", "growthTracker"]);
   const state = usedState(
-    { scale, growthTracker, hysteresisTracker, stepsSinceRescale, overflowsSinceRescale },
+    {
+      // The checks refuse missing ones.
+      scale: checkedScale("scale", scale as number, rule.minScale, rule.maxScale),
+      growthTracker: growthTracker as number,
+      hysteresisTracker: hysteresisTracker ?? rule.hysteresis,
+      stepsSinceRescale,
+      overflowsSinceRescale,
+    },
     rule,
   );
-  for (const [name, count] of Object.entries(least))
-    if (Object.hasOwn(state, name)) checkedCount(name, state[name as keyof ScaleState], count);
+  demandInteger("growthTracker", state.growthTracker, -rule.growthDelay);
+  demandInteger("hysteresisTracker", state.hysteresisTracker ?? 0, -MAX_COUNT);
+  demandInteger("stepsSinceRescale", state.stepsSinceRescale ?? 0, 0);
+  demandInteger("overflowsSinceRescale", state.overflowsSinceRescale ?? 0, 0);
   return { state, rule };
-}
-
-function checkedCount(name: string, count: number | undefined, least: number): number {
-  if (count !== undefined && Number.isInteger(count) && count >= least) return count;
-  throw new RangeError(`${name} is ${count}: it must be an integer of at least ${least}.`);
 }

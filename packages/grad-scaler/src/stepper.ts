@@ -16,7 +16,7 @@ import {
   refuseUpdate,
   type SkipMode,
 } from "./stages.js";
-import { checkedNewScale } from "./state-dict.js";
+import { checkedScale } from "./state-dict.js";
 
 /** The loss that is scaled, among several, and the optimizers to whose gradients its backward pass will add. */
 export interface LossOptions<B> {
@@ -196,7 +196,11 @@ export class Stepper<B, L> {
     if (resident === undefined) return;
     const { rules, step, scaled, scales: known, stages, counted } = this.#host;
     const scales =
-      newScale === undefined ? undefined : rules.map((rule) => checkedNewScale(newScale, rule));
+      newScale === undefined
+        ? undefined
+        : rules.map(({ minScale, maxScale }) =>
+            checkedScale("newScale", newScale, Math.max(minScale, 2 ** -149), maxScale),
+          );
     if (scales === undefined) refuseUpdate(this.#host);
     else if (stages.size === 0) refuseNewScale(this.#host, "update(newScale)");
     const optimizers = [...stages.keys()];

@@ -92,10 +92,13 @@ describe("an accumulation window", () => {
     expect(() => accumulationWindow(scaler, optimizer, { samples: Number.NaN })).toThrow(
       /^samples is NaN/,
     );
-    const misspelt = { steps: 4 } as unknown as { readonly microSteps: number };
-    expect(() => accumulationWindow(scaler, optimizer, misspelt)).toThrow(
-      "a window is sized by steps: it must be one of microSteps, samples, tokens.",
-    );
+    for (const size of [{ steps: 4 }, { microSteps: 4, tokens: 4 }, {}]) {
+      expect(() =>
+        accumulationWindow(scaler, optimizer, size as { readonly microSteps: number }),
+      ).toThrow(
+        `"${Object.keys(size).join(" and ")}" is no size of a window: choose one of microSteps, samples, tokens.`,
+      );
+    }
     const copy = { scale: () => {} } as unknown as typeof scaler;
     expect(() => accumulationWindow(copy, optimizer, { microSteps: 1 })).toThrow(
       "accumulationWindow takes a GradScaler of the same copy of @halfstep/grad-scaler",

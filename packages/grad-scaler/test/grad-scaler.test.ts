@@ -296,7 +296,7 @@ describe("mistakes", () => {
     );
     const misspelt = { init_scale: 1024 } as GradScalerOptions;
     expect(() => new GradScaler(float32Primitives, misspelt)).toThrow(
-      'There is no option "init_scale": a rule has initScale, ',
+      '"init_scale" is no option of a loss scale: choose one of initScale, ',
     );
   });
 });
@@ -381,7 +381,10 @@ describe("state", () => {
       [{ ...saved, growthTracker: undefined }, /growthTracker is undefined/],
       [{ ...saved, growthFactor: 0.5 }, /growthFactor is 0.5/],
       [{ ...saved, step: 0.5 }, /step is 0.5/],
-      [{ ...saved, foo: 1 }, /there is no "foo" in a scaler's state: it has scale, growthTracker/],
+      [
+        { ...saved, foo: 1 },
+        /"foo" is no option of a loss scale: choose one of scale, growthTracker, initScale/,
+      ],
       [{ ...saved, losses: [saved] }, /has 2 loss scales, but this scaler 1/],
       [{ ...saved, hysteresis: 2, hysteresisTracker: 0.5 }, /hysteresisTracker is 0.5/],
       [{ ...saved, tolerance: 0.5, stepsSinceRescale: -1 }, /stepsSinceRescale is -1/],
@@ -390,6 +393,13 @@ describe("state", () => {
       expect(() => scaler.loadStateDict(state)).toThrow(RangeError);
       expect(() => scaler.loadStateDict(state)).toThrow(message);
     }
+    expect(await scaler.stateDict()).toEqual(saved);
+  });
+
+  test("has any scale within its limits, not only integers", async () => {
+    const scaler = new GradScaler(float32Primitives, { tolerance: 0.5, hysteresis: 2 });
+    const saved = { ...(await scaler.stateDict()), scale: 0.75, overflowsSinceRescale: 3 };
+    scaler.loadStateDict(saved);
     expect(await scaler.stateDict()).toEqual(saved);
   });
 });
