@@ -84,7 +84,7 @@ export class AccumulationWindow<
       );
     }
     const stepper = this.#stepper;
-    refuseWindow(stepper.host, this);
+    if (stepper.host.window?.owner !== this) refuseWindow(stepper.host);
     const optimizers = this.#optimizers;
     if (stepper.resident) refuseLoss(stepper.host, 0, optimizers);
     stepper.change({ window: { owner: this, seen } });

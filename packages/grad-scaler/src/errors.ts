@@ -76,9 +76,8 @@ export class ScaleCollapseError extends Error {
     outcomes: readonly StepOutcome[] = [collapse],
   ) {
     super(
-      `step ${collapse.step} was skipped at the smallest loss scale allowed (${collapse.scaleBefore}), ` +
-        `after ${skips} ${skips === 1 ? "step" : "steps"} in a row with non-finite gradients: a smaller scale will ` +
-        `not cure them. ${advice[pass]}`,
+      `step ${collapse.step} was skipped at the smallest loss scale allowed (${collapse.scaleBefore}; overflows in a row: ` +
+        `${skips}): a smaller scale will not help. The ${pass} pass overflowed first: ${advice[pass]}, and ops that need float32.`,
     );
     this.step = collapse.step;
     this.scale = collapse.scaleBefore;
@@ -93,10 +92,8 @@ export class ScaleCollapseError extends Error {
 }
 
 const advice = {
-  forward:
-    "The forward pass overflowed first: the loss itself was infinite or NaN. Look at the data, the learning rate, and ops " +
-    "that need float32.",
+  forward: "the loss was infinite or NaN. Look at the data, the learning rate",
   backward:
-    "The backward pass overflowed first: the loss was finite, its gradients were not. Look for a derivative that is " +
-    "infinite (a square root or a logarithm at 0, a division by a small number), and for ops that need float32.",
+    "the loss was finite, its gradients were not. Look for derivatives that are infinite (a square root or logarithm at 0, " +
+    "a division by a small number)",
 } as const;

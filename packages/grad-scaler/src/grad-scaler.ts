@@ -13,6 +13,7 @@ import {
   refuseNewScale,
   refuseSaving,
   refuseWindow,
+  ruleOf,
   type SkipMode,
 } from "./stages.js";
 import {
@@ -106,6 +107,12 @@ export class GradScaler<B, L = B> {
     this.#stepper = new Stepper(primitives, resident, rules, { skip, allowNoGrad });
   }
 
+  /** The stepper, unless an accumulation window is open. */
+  get #free(): Stepper<B, L> {
+    refuseWindow(this.#stepper.host);
+    return this.#stepper;
+  }
+
   /** False where the scaler was constructed with `enabled: false`. */
   get enabled(): boolean {
     return this.#stepper.resident !== undefined;
@@ -125,8 +132,8 @@ export class GradScaler<B, L = B> {
   scale(loss: L, options?: LossOptions<B>): Scaled<L>;
   scale(losses: readonly L[], options?: LossOptions<B>): Scaled<L>[];
   scale(loss: L | readonly L[], options: LossOptions<B> = {}): Scaled<L> | Scaled<L>[] {
-    refuseWindow(this.#stepper.host, undefined);
-    const scaled = (each: L): Scaled<L> => asScaled(this.#stepper.scale(each, options));
+    const stepper = this.#free;
+    const scaled = (each: L): Scaled<L> => asScaled(stepper.scale(each, options));
     return Array.isArray(loss) ? loss.map(scaled) : scaled(loss as L);
   }
 
@@ -137,8 +144,7 @@ export class GradScaler<B, L = B> {
    * gradients.
    */
   unscale(optimizer: ScaledOptimizer<B>): void {
-    refuseWindow(this.#stepper.host, undefined);
-    this.#stepper.unscale(optimizer);
+    this.#free.unscale(optimizer);
   }
 
   /**
@@ -147,9 +153,9 @@ export class GradScaler<B, L = B> {
    * @throws ScalerStateError where they still carry the scale, or were used already.
    */
   clip<O extends ScaledOptimizer<B>, R>(optimizer: O, clip: (optimizer: O) => R): R {
-    refuseWindow(this.#stepper.host, undefined);
-    if (this.enabled) refuseClip(this.#stepper.host, optimizer);
-    this.#stepper.requireUnscaled(optimizer);
+    const stepper = this.#free;
+    if (this.enabled) refuseClip(stepper.host, optimizer);
+    stepper.requireUnscaled(optimizer);
     return clip(optimizer);
   }
 
@@ -167,11 +173,10 @@ export class GradScaler<B, L = B> {
   ): void {
     if (closure.length > 0) {
       throw new TypeError(
-        "scaler.step() takes no closure: call scale(loss).backward() for what it would compute, and then step(optimizer).",
+        "scaler.step() takes no closure: call scale(loss).backward() first, and then step(optimizer).",
       );
     }
-    refuseWindow(this.#stepper.host, undefined);
-    this.#stepper.step(listOf(optimizers));
+    this.#free.step(listOf(optimizers));
   }
 
   /**
@@ -182,8 +187,7 @@ export class GradScaler<B, L = B> {
    * @throws RangeError for a `newScale` outside `minScale…maxScale`.
    */
   update(newScale?: number): void {
-    refuseWindow(this.#stepper.host, undefined);
-    this.#stepper.update(newScale);
+    this.#free.update(newScale);
   }
 
   /**
@@ -193,17 +197,14 @@ export class GradScaler<B, L = B> {
    * @throws ScalerStateError where they are unscaled already.
    */
   assumeScaled(optimizer: ScaledOptimizer<B>, { lossId = 0 }: { lossId?: number } = {}): void {
-    refuseWindow(this.#stepper.host, undefined);
-    this.#stepper.assumeScaled(optimizer, lossId);
+    this.#free.assumeScaled(optimizer, lossId);
   }
 
   /** The scale now; 1 where disabled. Waits for the device. */
   async getScale(lossId = 0): Promise<number> {
-    const rule = this.#stepper.host.rules[lossId];
-    if (rule === undefined) throw new RangeError(`there is no loss ${lossId}.`);
-    return this.#stepper.resident
-      ? (await this.#stepper.resident.readState(lossId, rule)).scale
-      : 1;
+    const { host, resident } = this.#stepper;
+    const rule = ruleOf(host, lossId);
+    return resident ? (await resident.readState(lossId, rule)).scale : 1;
   }
 
   /**

@@ -1,6 +1,6 @@
 import type { ScalerMistake } from "./errors.js";
 import type { GradientMark, ScaledOptimizer, ScaleMark } from "./primitives.js";
-import { nameOf, refuse } from "./refusal.js";
+import { refuse } from "./refusal.js";
 import type { ScaleRule } from "./rule.js";
 
 /** The scales as far as the host knows them, to compare marks with. The object is replaced, never changed. */
@@ -77,7 +77,7 @@ export class Marks {
       if (marks === seen) continue;
       seen = marks;
       const wrong = this.#wrong(marks, scales, lossId, isIdentity);
-      if (wrong) refuse(wrong, `the gradient of "${name}" ${advice[wrong]}`);
+      if (wrong) refuseMarks(wrong, `the gradient of "${name}"`);
     }
     return isKnown;
   }
@@ -99,8 +99,8 @@ export class Marks {
         if (mark !== "plain" && !(isIdentity && this.isCurrent(mark, scales)))
           refuse(
             "loss-after-unscale",
-            `the gradients of ${nameOf(optimizer)} were unscaled, and then backward() added scaled ones to that of "${name}": ` +
-              "call backward() for every loss before unscale(), or zeroGrad() and begin the step anew.",
+            `backward() added scaled gradients to that of "${name}" after unscale(): call backward() for every loss before it, or ` +
+              "zeroGrad() and begin the step anew.",
           );
         hasMore = true;
       }
@@ -140,20 +140,24 @@ type MarkMistake = Extract<
   "not-scaled" | "other-scaler" | "wrong-loss" | "scale-changed" | "stale-gradients"
 >;
 
+/** Refuses a gradient by its marks. */
+export function refuseMarks(mistake: MarkMistake, gradient: string): never {
+  refuse(mistake, `${gradient} ${advice[mistake]}`);
+}
+
 const advice: Readonly<Record<MarkMistake, string>> = {
   "not-scaled":
-    "comes, in whole or in part, from a loss that was not scaled, and would be divided by the scale all the same: call " +
-    "scale(loss).backward() for every loss, or assumeScaled(optimizer) where it was multiplied by the scale in another way.",
+    "comes at least in part from a loss that was not scaled: call scale(loss).backward() for every loss, or " +
+    "assumeScaled(optimizer) if it was multiplied by the scale in another way.",
   "other-scaler":
-    "carries the scale of another scaler: unscale and step each optimizer with the scaler that scaled its losses.",
+    "carries the scale of another scaler: unscale and step each optimizer with the scaler of its losses.",
   "wrong-loss":
-    "carries the scale of another loss than the last that was scaled for this optimizer: call backward() of each loss " +
-    "before scale() of the next.",
+    "carries the scale of another loss than the last of this optimizer: call backward() of each loss before scale() of the " +
+    "next.",
   "scale-changed":
     "was scaled before the last update(), which may have changed the scale: call update() once, after the step of the last " +
-    "optimizer, and give an optimizer that steps less often a scaler of its own.",
+    "optimizer, and give one that steps less often a scaler of its own.",
   "stale-gradients":
-    "holds one that was there before the last update(), or that was unscaled already: call optimizer.zeroGrad() before the " +
-    "first backward() of a step, and, where gradients are to be added up over several updates, give the optimizer a scaler " +
-    "of its own.",
+    "holds one from before the last update(), or one that was unscaled already: call optimizer.zeroGrad() before the first " +
+    "backward() of a step, and give an optimizer that adds them up over several updates a scaler of its own.",
 };

@@ -20,7 +20,7 @@ export type ScalerPreset =
 const MAX_FLOAT32 = 3.4028234663852886e38;
 
 /** The largest count that is exact in float32 in steps of 1. */
-export const MAX_COUNT = 2 ** 24;
+export const MAX_COUNT: number = 2 ** 24;
 
 const torch: ScaleRule = {
   initScale: 2 ** 16,

@@ -11,15 +11,16 @@ export function demand(name: string, value: unknown, holds: boolean, what: strin
   if (!holds) throw new RangeError(`${name} is ${value}: it must be ${what}.`);
 }
 
-/** Refuses what is no integer of a range. */
+/** Refuses what is no whole number of a range. */
 export function demandInteger(
   name: string,
-  value: number | undefined,
+  value: number,
   least: number,
-  most: number = Number.MAX_SAFE_INTEGER,
+  most: number = Number.POSITIVE_INFINITY,
 ): void {
-  const holds = Number.isInteger(value) && Number(value) >= least && Number(value) <= most;
-  demand(name, value, holds, `an integer from ${least} to ${most}`);
+  const holds = Number.isInteger(value) && value >= least && value <= most;
+  const range = most < Number.POSITIVE_INFINITY ? `to ${most}` : "on";
+  demand(name, value, holds, `a whole number from ${least} ${range}`);
 }
 
 /** Refuses a name that nothing has. */

@@ -1,4 +1,4 @@
-import { initialScales, type KnownScales } from "./marks.js";
+import { initialScales, type KnownScales, refuseMarks } from "./marks.js";
 import type { Gradient, ScaledOptimizer } from "./primitives.js";
 import { nameOf, refuse } from "./refusal.js";
 import type { ScaleRule } from "./rule.js";
@@ -67,15 +67,13 @@ export function refuseUnscale<B>({ stages }: HostState<B>, optimizer: ScaledOpti
   if (stage === "unscaled") {
     refuse(
       "double-unscale",
-      `unscale() was already called for ${nameOf(optimizer)} since the last update(): with gradient accumulation call ` +
-        "it once, after the last micro-step.",
+      `${nameOf(optimizer)} was unscaled already since the last update(): call unscale() once, after the last micro-step.`,
     );
   }
   if (stage === "stepped") {
     refuse(
       "unscale-after-step",
-      `unscale() was called after step() for ${nameOf(optimizer)}: call it before step(), or not at all, since step() ` +
-        "unscales what was not.",
+      `${nameOf(optimizer)} has stepped already: call unscale() before step(), or leave it out.`,
     );
   }
 }
@@ -85,14 +83,13 @@ export function refuseClip<B>({ stages }: HostState<B>, optimizer: ScaledOptimiz
   if (stage === undefined) {
     refuse(
       "clip-before-unscale",
-      `the gradients of ${nameOf(optimizer)} still carry the loss scale, and clipping them now would compare scaled norms ` +
-        "with the limit: call unscale(optimizer) first.",
+      `the gradients of ${nameOf(optimizer)} still carry the loss scale: call unscale(optimizer) first.`,
     );
   }
   if (stage === "stepped") {
     refuse(
       "clip-after-step",
-      `${nameOf(optimizer)} has stepped already: clip between unscale(optimizer) and step(optimizer).`,
+      `${nameOf(optimizer)} has stepped already: call clip() between unscale() and step().`,
     );
   }
 }
@@ -108,7 +105,7 @@ export function refuseStep<B>(
   if (again !== undefined) {
     refuse(
       "double-step",
-      `step() was already called for ${nameOf(again)} since the last update(): call update() at the end of every step.`,
+      `${nameOf(again)} has stepped already since the last update(): call update() at the end of every step.`,
     );
   }
 }
@@ -117,8 +114,7 @@ export function refuseUpdate<B>({ stages }: HostState<B>): void {
   if (stages.size > 0) return;
   refuse(
     "no-checks",
-    "no inf checks were recorded before update(): call step(optimizer) first; with gradient accumulation call step() " +
-      "and update() only after the last micro-step.",
+    "no optimizer was unscaled or stepped before update(): call step(optimizer) first, both after the last micro-step only.",
   );
 }
 
@@ -126,8 +122,7 @@ export function refuseNewScale<B>({ scaled, stages }: HostState<B>, call: string
   if (!scaled && stages.size === 0) return;
   refuse(
     "scale-changed",
-    `${call} would change the scale in the middle of a step, while gradients carry the old one: call it after ` +
-      "update() and before the next scale().",
+    `${call} would change the scale while gradients carry the old one: call it after update() and before the next scale().`,
   );
 }
 
@@ -135,48 +130,50 @@ export function refuseSaving<B>({ stages }: HostState<B>): void {
   if (stages.size === 0) return;
   refuse(
     "mid-step",
-    "stateDict() would save a state between the step of an optimizer and the update of the scale, from where nothing can " +
-      "go on: call it after update().",
+    "stateDict() would save the middle of a step, from where nothing can go on: call it after update().",
+  );
+}
+
+/** The rule of a loss, which must exist. */
+export function ruleOf<B>({ rules }: HostState<B>, lossId: number): ScaleRule {
+  return (
+    rules[lossId] ??
+    refuse(
+      "unknown-loss",
+      `there is no loss ${lossId}: by its option losses this scaler has ${rules.length}, from 0 on.`,
+    )
   );
 }
 
 /** Refuses a loss of several without its optimizers, and one whose gradients would be added to unscaled ones. */
 export function refuseLoss<B>(
-  { rules, stages }: HostState<B>,
+  host: HostState<B>,
   lossId: number,
   optimizers: readonly ScaledOptimizer<B>[] | undefined,
 ): void {
-  if (!Number.isInteger(lossId) || lossId < 0 || lossId >= rules.length) {
+  ruleOf(host, lossId);
+  if (host.rules.length > 1 && optimizers === undefined) {
     refuse(
       "unknown-loss",
-      `there is no loss ${lossId}: this scaler has ${rules.length === 1 ? "one loss scale" : `losses 0 to ${rules.length - 1}`}` +
-        "; construct it with the option losses.",
+      "with several losses, scale() has to know whose gradients backward() will add to: pass { lossId, optimizers }.",
     );
   }
-  if (rules.length > 1 && optimizers === undefined) {
-    refuse(
-      "unknown-loss",
-      "with several loss scales, scale() has to know whose gradients the backward pass will add to: pass " +
-        "{ lossId, optimizers }.",
-    );
-  }
-  const late = optimizers?.find((optimizer) => stages.has(optimizer));
+  const late = optimizers?.find((optimizer) => host.stages.has(optimizer));
   if (late !== undefined) {
     refuse(
       "loss-after-unscale",
-      `the gradients of ${nameOf(late)} are unscaled already, and this backward pass would add scaled ones: scale every ` +
+      `the gradients of ${nameOf(late)} are unscaled already, and backward() would add scaled ones: call scale() for every ` +
         "loss before unscale() and step().",
     );
   }
 }
 
-/** Refuses calls that would interrupt an open accumulation window of another owner. */
-export function refuseWindow<B>({ window }: HostState<B>, owner: object | undefined): void {
-  if (window === undefined || window.owner === owner) return;
+/** Refuses calls that would interrupt an open accumulation window. */
+export function refuseWindow<B>({ window }: HostState<B>): void {
+  if (window === undefined) return;
   refuse(
     "open-window",
-    "an accumulation window is open, and owns scaling, unscaling and stepping until it is full: use its scale() and " +
-      "step().",
+    "an accumulation window is open: call its scale() and step() until it is full, or its reset().",
   );
 }
 
@@ -196,14 +193,8 @@ export function refuseOldGradients<B>(
   { scaled, steppedBefore }: HostState<B>,
   optimizer: ScaledOptimizer<B>,
 ): void {
-  if (!scaled && steppedBefore !== undefined && !steppedBefore.has(optimizer)) {
-    refuse(
-      "scale-changed",
-      `the gradients of ${nameOf(optimizer)} were scaled before the last update(), which may have changed the scale: call ` +
-        "update() once, after the step of the last optimizer, and give an optimizer that steps less often a scaler of " +
-        "its own.",
-    );
-  }
+  if (!scaled && steppedBefore !== undefined && !steppedBefore.has(optimizer))
+    refuseMarks("scale-changed", `a gradient of ${nameOf(optimizer)}`);
 }
 
 /** The gradients of an optimizer that is READY. */
@@ -215,25 +206,24 @@ export function gradientsToCheck<B>(
   if (skip === "global" && [...stages.values()].includes("stepped")) {
     refuse(
       "late-check",
-      `an optimizer has stepped before the gradients of ${nameOf(optimizer)} were checked, and skip is "global": pass all ` +
-        "optimizers at once, step([a, b]), or unscale() each of them first.",
+      `another optimizer has stepped already, without ${nameOf(optimizer)}, and skip is "global": call step([a, b]) with all ` +
+        "optimizers at once, or unscale() for each of them first.",
     );
   }
   const gradients = [...optimizer.gradients()];
   if (gradients.length === 0 && !allowNoGrad) {
     refuse(
       "no-gradients",
-      `${nameOf(optimizer)} has no gradients: call scale(loss).backward() before, for a loss that depends on its ` +
-        "parameters, or allow it with allowNoGrad: true.",
+      `${nameOf(optimizer)} has no gradients: call scale(loss).backward() with a loss that depends on its parameters, or allow ` +
+        "it by the option allowNoGrad.",
     );
   }
   const half = gradients.find(({ dtype }) => dtype === "float16");
   if (half !== undefined) {
     refuse(
       "float16-gradients",
-      `the gradient ${half.name === undefined ? "of a parameter" : `"${half.name}"`} is float16, where unscaled ` +
-        "gradients underflow: keep float32 parameters and run the forward pass under autocast, or give the optimizer " +
-        "float32 master weights.",
+      `the gradient "${half.name ?? "(unnamed)"}" is float16, where unscaled gradients underflow: keep parameters in float32 ` +
+        "under autocast, or give the optimizer float32 master weights.",
     );
   }
   return gradients;

@@ -204,11 +204,11 @@ describe("mistakes", () => {
     messages.push(mistakeOf(() => second.scaler.update()));
     expect(messages).toMatchInlineSnapshot(`
       [
-        "double-unscale: unscale() was already called for this optimizer since the last update(): with gradient accumulation call it once, after the last micro-step.",
-        "unscale-after-step: unscale() was called after step() for this optimizer: call it before step(), or not at all, since step() unscales what was not.",
-        "double-step: step() was already called for this optimizer since the last update(): call update() at the end of every step.",
-        "no-gradients: this optimizer has no gradients: call scale(loss).backward() before, for a loss that depends on its parameters, or allow it with allowNoGrad: true.",
-        "no-checks: no inf checks were recorded before update(): call step(optimizer) first; with gradient accumulation call step() and update() only after the last micro-step.",
+        "double-unscale: this optimizer was unscaled already since the last update(): call unscale() once, after the last micro-step.",
+        "unscale-after-step: this optimizer has stepped already: call unscale() before step(), or leave it out.",
+        "double-step: this optimizer has stepped already since the last update(): call update() at the end of every step.",
+        "no-gradients: this optimizer has no gradients: call scale(loss).backward() with a loss that depends on its parameters, or allow it by the option allowNoGrad.",
+        "no-checks: no optimizer was unscaled or stepped before update(): call step(optimizer) first, both after the last micro-step only.",
       ]
     `);
   });

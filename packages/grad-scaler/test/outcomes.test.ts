@@ -249,9 +249,7 @@ describe("a scale that collapses", () => {
     const collapse = error as ScaleCollapseError;
     expect([collapse.step, collapse.scale, collapse.skips]).toEqual([5, 1, 4]);
     expect(stepsOf(collapse.outcomes)).toEqual([1, 2, 3, 4, 5]);
-    expect(collapse.message).toMatch(
-      /^step 5 was skipped at the smallest loss scale allowed \(1\)/,
-    );
+    expect(collapse.message).toMatch(/^step 5 was skipped at the smallest loss scale allowed \(1;/);
     expect(stepsOf(await scaler.drain())).toEqual([6]);
     train(true);
     expect(stepsOf(await scaler.drain())).toEqual([7]);
