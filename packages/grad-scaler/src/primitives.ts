@@ -47,7 +47,7 @@ export interface MarkedGradient {
 /** Device buffers by which a scaler controls an optimizer's step, without the host. */
 export interface ScaledStep<B> {
   /** One float32. Where it is not 0, the step changes nothing: no parameter, moment, half copy or step count. */
-  readonly foundInf?: B | undefined;
+  readonly foundInf?: B;
   /**
    * float32 `[scale, 1 / scale, …]`, given only where gradients still carry the scale: multiply each by element 1, in float32, before
    * any other operation. The result has the same bits as after `unscale`.
