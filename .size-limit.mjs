@@ -41,7 +41,7 @@ const uses = [
     name: "grad-scaler: the scaler",
     path: "packages/grad-scaler/dist/index.js",
     import: "{ GradScaler }",
-    limit: "10.5 kB",
+    limit: "9 kB",
   },
   {
     name: "training an MLP",

@@ -94,6 +94,5 @@ export class ScaleCollapseError extends Error {
 const advice = {
   forward: "the loss was infinite or NaN. Look at the data, the learning rate",
   backward:
-    "the loss was finite, its gradients were not. Look for derivatives that are infinite (a square root or logarithm at 0, " +
-    "a division by a small number)",
+    "the loss was finite. Look for infinite derivatives (a square root or logarithm at 0, a division by a small number)",
 } as const;

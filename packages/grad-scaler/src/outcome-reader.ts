@@ -8,7 +8,7 @@ import {
   isCollapse,
   outcomeOf,
 } from "./read-outcome.js";
-import { demand, demandInteger } from "./refusal.js";
+import { demand } from "./refusal.js";
 import type { OverflowCause, StepOutcome } from "./step-outcome.js";
 
 /** How often outcomes are read automatically: after this many steps, or this long after the first unread one. */
@@ -46,7 +46,12 @@ export class OutcomeReader {
   ) {
     if (schedule) {
       const { steps, milliseconds } = schedule;
-      demandInteger("outcomeSchedule.steps", steps, 1);
+      demand(
+        "outcomeSchedule.steps",
+        steps,
+        Number.isInteger(steps) && steps > 0,
+        "a whole number from 1 on, and outcomeSchedule: false reads none",
+      );
       demand("outcomeSchedule.milliseconds", milliseconds, milliseconds >= 0, "0 or more");
     }
     this.#read = read;

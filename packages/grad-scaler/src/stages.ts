@@ -206,8 +206,8 @@ export function gradientsToCheck<B>(
   if (skip === "global" && [...stages.values()].includes("stepped")) {
     refuse(
       "late-check",
-      `another optimizer has stepped already, without ${nameOf(optimizer)}, and skip is "global": call step([a, b]) with all ` +
-        "optimizers at once, or unscale() for each of them first.",
+      `skip is "global", and another optimizer has stepped without ${nameOf(optimizer)}: call step([a, b]) with all at once, or ` +
+        "unscale() for each first.",
     );
   }
   const gradients = [...optimizer.gradients()];
