@@ -127,7 +127,7 @@ export class AccumulationWindow<
 
   /** Abandons the micro-steps so far: clears their gradients (where optimizers have `zeroGrad`) and empties the window. */
   reset(): void {
-    if (this.#seen === 0) return;
+    if (this.#stepper.host.window?.owner !== this) return;
     abandonStep(this.#stepper);
     this.#zeroGrad();
   }

@@ -105,6 +105,14 @@ describe("an accumulation window", () => {
     );
   });
 
+  test("can be given up after a micro-step that adds nothing", () => {
+    const scaler = new GradScaler(float32Primitives);
+    const window = accumulationWindow(scaler, new Sgd([0]), { samples: 2 });
+    window.scale(one(), 0);
+    window.reset();
+    scaler.scale(one());
+  });
+
   test("can be given up, and leaves no flag behind", async () => {
     const scaler = new GradScaler(float32Primitives, { initScale: 8, gradientNorm: true });
     const optimizer = new Sgd([0]);
