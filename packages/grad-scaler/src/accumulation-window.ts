@@ -34,14 +34,14 @@ export class AccumulationWindow<
   readonly #size: number;
 
   /** @internal Use {@link accumulationWindow}. */
-  constructor(stepper: Stepper<B, L>, optimizers: readonly O[], size: WindowSize) {
+  constructor(scaler: GradScaler<B, L>, optimizers: readonly O[], size: WindowSize) {
     const given = Object.entries(size) as [string, number][];
     const [unit, count] = given[0] ?? ["", 0];
     demandKnown("size of a window", given.map(([unit]) => unit).join(" and "), units);
     if (unit === "microSteps") demandInteger(unit, count, 1);
     demand(unit, count, count > 0 && Number.isFinite(count), "positive");
     this.#optimizers = optimizers;
-    this.#stepper = stepper;
+    this.#stepper = insideOf(scaler, "accumulationWindow");
     this.#unit = unit === "microSteps" ? "micro-steps" : unit;
     this.#size = count;
   }
@@ -166,11 +166,7 @@ export function accumulationWindow<B, L, O extends ScaledOptimizer<B>>(
   optimizers: O | readonly O[],
   size: WindowSize,
 ): AccumulationWindow<B, L, O, [count?: number]> {
-  return new AccumulationWindow(
-    insideOf(scaler, "accumulationWindow"),
-    listOf<B, O>(optimizers),
-    size,
-  );
+  return new AccumulationWindow(scaler, listOf<B, O>(optimizers), size);
 }
 
 /** Abandons a begun step, on the host and on the device. */
