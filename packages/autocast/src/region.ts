@@ -135,7 +135,7 @@ function openRegion(options: AutocastOptions, outer: AutocastRegion | undefined)
 function requireDType({ enabled, dtype }: AutocastOptions): void {
   if (enabled === false || dtype === "float16" || dtype === "bfloat16") return;
   throw new TypeError(
-    `autocast cannot lower ops to ${String(dtype)}: use { dtype: "float16" } or { dtype: "bfloat16" }, or { enabled: false } for float32`,
+    `autocast cannot lower ops to ${String(dtype)}: use float16 or bfloat16, or { enabled: false } for float32`,
   );
 }
 
@@ -144,7 +144,7 @@ function requireSynchronous<T>(result: T): T {
   // The callback is refused as a whole: its promise must not also surface as an unhandled rejection.
   if (result instanceof Promise) result.catch(() => {});
   throw new TypeError(
-    "the autocast callback returned a promise, but a region ends when it returns: await outside of autocast",
+    "the autocast callback returned a promise, but the region has ended: await outside of it",
   );
 }
 

@@ -63,7 +63,7 @@ describe.each<CastPolicy>([
 test("promoting float16 with bfloat16 is refused in a region, with the remedy", () => {
   const promote = () => resolveCast("promote", ["float16", "bfloat16"], bfloat16);
   expect(promote).toThrow(DTypeError);
-  expect(promote).toThrow(/got float16 and bfloat16.*cast one of them first/);
+  expect(promote).toThrow(/float16 and bfloat16 do not promote.*cast one of the inputs first/);
 });
 
 test("a banned op throws its remedy", () => {

@@ -65,7 +65,7 @@ function widest(dtypes: readonly CastDType[]): CastDType {
   const [first] = dtypes;
   if (dtypes.some((dtype) => dtype !== first)) {
     throw new DTypeError(
-      "an op that promotes its inputs got float16 and bfloat16, and neither holds the other's numbers: cast one of them first",
+      "float16 and bfloat16 do not promote to each other: cast one of the inputs first",
     );
   }
   return first as CastDType;

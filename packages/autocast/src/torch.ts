@@ -41,7 +41,7 @@ function policyTable(
   const table: Record<string, CastPolicy> = Object.assign(Object.create(null), {
     binaryCrossEntropy: {
       banned:
-        "binaryCrossEntropy is unsafe under autocast, because a probability that rounds to 0 or 1 in 16 bits makes its logarithm infinite: pass logits to binaryCrossEntropyWithLogits, or call it in withoutAutocast() with float32 inputs",
+        "binaryCrossEntropy is unsafe under autocast: a probability that rounds to 0 or 1 has an infinite logarithm. Use binaryCrossEntropyWithLogits, or withoutAutocast() and float32 inputs",
     },
   });
   for (const [policy, list] of Object.entries(names)) {

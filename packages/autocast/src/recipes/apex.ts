@@ -1,5 +1,6 @@
 import { RecipeError } from "../errors.js";
 import type { CastDType } from "../policy.js";
+import { mustBe } from "./must-be.js";
 import type { Recipe } from "./recipe.js";
 
 /** The optimization levels of NVIDIA's apex. */
@@ -17,39 +18,30 @@ export interface ApexOverrides {
 }
 
 interface ApexProperties {
-  readonly castModelType: CastDType | undefined;
-  readonly patchTorchFunctions: boolean;
-  readonly keepBatchNormFloat32: boolean | undefined;
-  readonly masterWeights: boolean | undefined;
+  readonly castModelType?: CastDType;
+  readonly keepBatchNormFloat32?: boolean;
+  readonly masterWeights?: boolean;
   readonly lossScale: number | "dynamic";
 }
 
-/** apex's property table (amp/frontend.py); undefined is its None. */
+/** apex's property table (amp/frontend.py); what is left out is its None. O1 alone patches functions. */
 export const apexLevels: Readonly<Record<ApexLevel, ApexProperties>> = {
   O0: {
     castModelType: "float32",
-    patchTorchFunctions: false,
-    keepBatchNormFloat32: undefined,
     masterWeights: false,
     lossScale: 1,
   },
   O1: {
-    castModelType: undefined,
-    patchTorchFunctions: true,
-    keepBatchNormFloat32: undefined,
-    masterWeights: undefined,
     lossScale: "dynamic",
   },
   O2: {
     castModelType: "float16",
-    patchTorchFunctions: false,
     keepBatchNormFloat32: true,
     masterWeights: true,
     lossScale: "dynamic",
   },
   O3: {
     castModelType: "float16",
-    patchTorchFunctions: false,
     keepBatchNormFloat32: false,
     masterWeights: false,
     lossScale: 1,
@@ -76,18 +68,18 @@ const overridable: readonly string[] = [
 export function apexRecipe(level: ApexLevel, overrides: ApexOverrides = {}): Recipe {
   if (!Object.hasOwn(apexLevels, level))
     throw new RecipeError(
-      `unexpected optimization level ${String(level)}: options are "O0", "O1", "O2" and "O3", where the first character is the letter O, not the number zero`,
+      `there is no optimization level ${String(level)}: use O0 to O3, with the letter O`,
     );
   const properties = apexLevels[level];
   const unknown = Object.keys(overrides).find((name) => !overridable.includes(name));
   if (unknown !== undefined)
     throw new RecipeError(
-      `${level} has no property ${JSON.stringify(unknown)} to replace: it has ${overridable.join(", ")}`,
+      `a level has no ${JSON.stringify(unknown)}: it has ${overridable.join(", ")}`,
     );
   if (level === "O1") refuseForO1(overrides);
   const keeps = booleanOf(overrides.keepBatchNormFloat32) ?? properties.keepBatchNormFloat32;
   const params = overrides.castModelType ?? properties.castModelType ?? "float32";
-  const isPerOp = properties.patchTorchFunctions;
+  const isPerOp = level === "O1";
   return {
     name: level,
     params,
@@ -107,24 +99,22 @@ export function apexRecipe(level: ApexLevel, overrides: ApexOverrides = {}): Rec
 function refuseForO1({ castModelType, keepBatchNormFloat32, masterWeights }: ApexOverrides): void {
   if (castModelType !== undefined && castModelType !== "float32")
     throw new RecipeError(
-      `O1 casts the inputs of ops and leaves the model's weights in float32, but castModelType is ${castModelType}: use O2 or O3 to store the model in another dtype`,
+      `with O1 weights are float32, but castModelType is ${castModelType}: leave it out, or use O2 or O3`,
     );
   if (keepBatchNormFloat32 !== undefined)
     throw new RecipeError(
-      `with O1 batch norm computes in float32 in any case, but keepBatchNormFloat32 is ${keepBatchNormFloat32}: leave it out, or use O2 or O3`,
+      `with O1 batch norm computes in float32, but keepBatchNormFloat32 is ${keepBatchNormFloat32}: leave it out, or use O2 or O3`,
     );
   if (masterWeights !== undefined)
     throw new RecipeError(
-      `masterWeights is ${masterWeights}, but with O1 the model's weights are float32 themselves: leave it out, or use O2`,
+      `with O1 weights are float32, but masterWeights is ${masterWeights}: leave it out, or use O2 or O3`,
     );
 }
 
 function booleanOf(value: boolean | string | undefined): boolean | undefined {
   if (value === undefined || typeof value === "boolean") return value;
   if (value === "True" || value === "False") return value === "True";
-  throw new RecipeError(
-    `keepBatchNormFloat32 is ${JSON.stringify(value)}: it must be a boolean, "True" or "False", or be left out`,
-  );
+  return mustBe("keepBatchNormFloat32", value, 'a boolean, "True" or "False"');
 }
 
 /** A loss scale as command lines give it. */
@@ -132,8 +122,6 @@ export function lossScaleOf(value: number | string): number | "dynamic" {
   if (value === "dynamic") return value;
   const scale = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
   if (typeof scale !== "number" || !(scale > 0 && scale < Number.POSITIVE_INFINITY))
-    throw new RecipeError(
-      `lossScale is ${JSON.stringify(value)}: it must be a positive number or "dynamic"`,
-    );
+    mustBe("lossScale", value, 'a positive number or "dynamic"');
   return scale;
 }

@@ -19,14 +19,8 @@ const dtypes: Readonly<Record<string, CastDType>> = {
   bfloat16: "bfloat16",
 };
 
-const fields: Readonly<Record<string, keyof Policy>> = {
-  p: "paramDtype",
-  params: "paramDtype",
-  c: "computeDtype",
-  compute: "computeDtype",
-  o: "outputDtype",
-  output: "outputDtype",
-};
+/** The keys of a policy, which may be cut to their first letter. */
+const keys = ["params", "compute", "output"] as const;
 
 /**
  * Parses a policy as JMP's `get_policy` does: `"params=float32,compute=float16,output=float32"`, `"p=f32,c=bf16"`, or one
@@ -48,19 +42,19 @@ export function parsePolicy(text: string, half: AutocastDType = "float16"): Poli
     const dtype = dtypeOf(text.trim());
     return { paramDtype: dtype, computeDtype: dtype, outputDtype: dtype };
   }
-  const given: { -readonly [Key in keyof Policy]?: CastDType } = {};
+  const given: Partial<Record<(typeof keys)[number], CastDType>> = {};
   for (const part of text.split(",")) {
-    const [key = "", name = ""] = part.split("=").map((word) => word.trim());
-    const field = Object.hasOwn(fields, key) ? fields[key] : undefined;
-    if (!field)
-      throw new RecipeError(`unknown key "${key}" in "${text}": use params, compute and output`);
-    if (given[field]) throw new RecipeError(`${key} is given twice in "${text}"`);
-    given[field] = dtypeOf(name);
+    const [word = "", name = ""] = part.split("=").map((side) => side.trim());
+    const key = keys.find((each) => word === each || word === each[0]);
+    if (!key)
+      throw new RecipeError(`unknown key "${word}" in "${text}": use params, compute and output`);
+    if (given[key]) throw new RecipeError(`${word} is given twice in "${text}"`);
+    given[key] = dtypeOf(name);
   }
-  const { paramDtype = "float32" } = given;
-  const { computeDtype = paramDtype } = given;
-  const { outputDtype = computeDtype } = given;
-  return { paramDtype, computeDtype, outputDtype };
+  const { params = "float32" } = given;
+  const { compute = params } = given;
+  const { output = compute } = given;
+  return { paramDtype: params, computeDtype: compute, outputDtype: output };
 }
 
 /** A policy in JMP's long form, which {@link parsePolicy} reads back. */

@@ -8,14 +8,13 @@ export type KerasPolicy = CastDType | "mixed_float16" | "mixed_bfloat16";
 /** Policies by layer, as `keras.dtype_policies.DTypePolicyMap`: `""` is the default, others are module paths or patterns. */
 export type KerasPolicyMap = Readonly<Record<string, KerasPolicy>>;
 
-/** As {@link Recipe}'s: parameters and computation of each of Keras' policies. */
-const dtypesOf: Readonly<Record<KerasPolicy, { params: CastDType; compute: CastDType }>> = {
-  float32: { params: "float32", compute: "float32" },
-  float16: { params: "float16", compute: "float16" },
-  bfloat16: { params: "bfloat16", compute: "bfloat16" },
-  mixed_float16: { params: "float32", compute: "float16" },
-  mixed_bfloat16: { params: "float32", compute: "bfloat16" },
-};
+const policies: readonly string[] = [
+  "float32",
+  "float16",
+  "bfloat16",
+  "mixed_float16",
+  "mixed_bfloat16",
+] satisfies KerasPolicy[];
 
 /**
  * The recipe of a Keras policy: each layer casts its inputs and variables to the policy's compute dtype and runs in it.
@@ -28,10 +27,10 @@ const dtypesOf: Readonly<Record<KerasPolicy, { params: CastDType; compute: CastD
 export function kerasRecipe(policy: KerasPolicy | KerasPolicyMap): Recipe {
   const { "": standard = "float32", ...layers } =
     typeof policy === "string" ? { "": policy } : policy;
-  const { params, compute } = known(standard);
+  const { params, compute } = dtypesOf(standard);
   const modules: [string, ModulePrecision][] = Object.entries(layers).map(([path, name]) => [
     path,
-    { dtype: known(name).compute },
+    { dtype: dtypesOf(name).compute },
   ]);
   return {
     name: standard,
@@ -47,10 +46,10 @@ export function kerasRecipe(policy: KerasPolicy | KerasPolicyMap): Recipe {
   };
 }
 
-function known(policy: string): { params: CastDType; compute: CastDType } {
-  if (!Object.hasOwn(dtypesOf, policy))
-    throw new RecipeError(
-      `there is no dtype policy "${policy}": use ${Object.keys(dtypesOf).join(", ")}`,
-    );
-  return dtypesOf[policy as KerasPolicy];
+/** The dtypes of a policy's parameters and of its computation. */
+function dtypesOf(policy: string): { readonly params: CastDType; readonly compute: CastDType } {
+  if (!policies.includes(policy))
+    throw new RecipeError(`there is no dtype policy "${policy}": use ${policies.join(", ")}`);
+  const compute = policy.replace("mixed_", "") as CastDType;
+  return { params: compute === policy ? compute : "float32", compute };
 }

@@ -2,7 +2,8 @@ import { RecipeError } from "../errors.js";
 import type { CastDType, CastPolicy } from "../policy.js";
 import { type ApexLevel, apexLevels, apexRecipe, lossScaleOf } from "./apex.js";
 import { jmpRecipe } from "./jmp.js";
-import { kerasRecipe } from "./keras.js";
+import { type KerasPolicy, kerasRecipe } from "./keras.js";
+import { mustBe } from "./must-be.js";
 import type { ModulePrecision, Recipe } from "./recipe.js";
 
 /**
@@ -40,9 +41,7 @@ export const autocastRecipe = (compute: CastDType): Recipe => ({
 export function recipeOf(given: unknown): Recipe {
   if (typeof given === "string") return namedRecipe(given);
   if (typeof given !== "object" || given === null || Array.isArray(given))
-    throw new RecipeError(
-      `a recipe is a name such as "O2" or an object, not ${JSON.stringify(given)}`,
-    );
+    mustBe("a recipe", given, 'a name such as "O2" or an object');
   const { extends: base = "float32", ...members } = given as Record<string, unknown>;
   const result: Record<string, unknown> = { ...namedRecipe(base) };
   for (const [member, value] of Object.entries(members)) {
@@ -57,14 +56,13 @@ export function recipeOf(given: unknown): Recipe {
 
 function namedRecipe(name: unknown): Recipe {
   if (typeof name === "string") {
-    if (name === "float32" || name === "float16" || name === "bfloat16")
-      return autocastRecipe(name);
+    if (castDTypes.some((dtype) => dtype === name)) return autocastRecipe(name as CastDType);
     if (Object.hasOwn(apexLevels, name)) return apexRecipe(name as ApexLevel);
-    if (name === "mixed_float16" || name === "mixed_bfloat16") return kerasRecipe(name);
+    if (name.startsWith("mixed_")) return kerasRecipe(name as KerasPolicy);
     if (name.includes("=")) return jmpRecipe(name);
   }
   throw new RecipeError(
-    `there is no recipe ${JSON.stringify(name)}: use float32, float16, bfloat16, O0 to O3, mixed_float16, mixed_bfloat16, or a policy such as "params=float32,compute=bfloat16,output=float32"`,
+    `there is no recipe ${JSON.stringify(name)}: use float32, float16, bfloat16, O0 to O3, mixed_float16, mixed_bfloat16, or a policy such as "p=f32,c=bf16"`,
   );
 }
 
@@ -74,12 +72,11 @@ const oneOf =
   (...values: readonly unknown[]): Check =>
   (value, member) => {
     if (values.includes(value)) return value;
-    throw new RecipeError(
-      `${member} is ${JSON.stringify(value)}: it must be ${values.map((each) => JSON.stringify(each)).join(", ")}`,
-    );
+    mustBe(member, value, values.map((each) => JSON.stringify(each)).join(", "));
   };
 
 const castDTypes: readonly CastDType[] = ["float32", "float16", "bfloat16"];
+const castDType = oneOf(...castDTypes);
 const policyNames: readonly CastPolicy[] = [
   "lowerPrecision",
   "float32",
@@ -92,10 +89,10 @@ const policyNames: readonly CastPolicy[] = [
 const checks: Readonly<Record<keyof Recipe, Check>> = {
   name(value, member) {
     if (typeof value === "string" && value !== "") return value;
-    throw new RecipeError(`${member} is ${JSON.stringify(value)}: it must be a text`);
+    mustBe(member, value, "a text");
   },
-  params: oneOf(...castDTypes),
-  compute: oneOf(...castDTypes),
+  params: castDType,
+  compute: castDType,
   casting: oneOf("perOp", "whole"),
   output: oneOf(...castDTypes, null),
   keepBatchNormFloat32: oneOf(true, false),
@@ -116,7 +113,7 @@ const checks: Readonly<Record<keyof Recipe, Check>> = {
 function entries(check: Check): Check {
   return (value, member) => {
     if (typeof value !== "object" || value === null || Array.isArray(value))
-      throw new RecipeError(`${member} is ${JSON.stringify(value)}: it must be an object`);
+      mustBe(member, value, "an object");
     return Object.fromEntries(
       Object.entries(value).map(([key, each]) => [
         key,
@@ -129,15 +126,13 @@ function entries(check: Check): Check {
 /** A dtype alone is short for `{ dtype }`. */
 function modulePrecision(value: unknown, member: string): ModulePrecision {
   if (typeof value !== "object" || value === null)
-    return { dtype: oneOf(...castDTypes)(value, member) as CastDType };
+    return { dtype: castDType(value, member) as CastDType };
   const { dtype, policies, ...others } = value as Record<string, unknown>;
   const [other] = Object.keys(others);
   if (other !== undefined)
     throw new RecipeError(`${member} has no ${JSON.stringify(other)}: it has dtype and policies`);
   return {
-    ...(dtype !== undefined && {
-      dtype: oneOf(...castDTypes)(dtype, `${member}.dtype`) as CastDType,
-    }),
+    ...(dtype !== undefined && { dtype: castDType(dtype, `${member}.dtype`) as CastDType }),
     ...(policies !== undefined && {
       policies: checks.policies(policies, `${member}.policies`) as NonNullable<
         ModulePrecision["policies"]

@@ -62,11 +62,21 @@ describe("apexRecipe", () => {
   });
 
   test.each<[string, string, ApexOverrides, string]>([
-    ["a zero for the letter", "00", {}, 'unexpected optimization level 00: options are "O0", "O1"'],
+    ["a zero for the letter", "00", {}, "there is no optimization level 00: use O0 to O3"],
     ["O1 with a model type", "O1", { castModelType: "float16" }, "castModelType is float16"],
     ["O1 with batch norm", "O1", { keepBatchNormFloat32: "True" }, "keepBatchNormFloat32 is True"],
-    ["O1 with masters", "O1", { masterWeights: true }, "masterWeights is true, but with O1"],
-    ["O1 without masters", "O1", { masterWeights: false }, "masterWeights is false, but with O1"],
+    [
+      "O1 with masters",
+      "O1",
+      { masterWeights: true },
+      "with O1 weights are float32, but masterWeights is true",
+    ],
+    [
+      "O1 without masters",
+      "O1",
+      { masterWeights: false },
+      "with O1 weights are float32, but masterWeights is false",
+    ],
     ["a scale that is none", "O2", { lossScale: "big" }, 'lossScale is "big"'],
     ["an empty scale", "O2", { lossScale: "" }, 'lossScale is ""'],
     ["a scale of 0", "O2", { lossScale: 0 }, "lossScale is 0"],
@@ -74,7 +84,7 @@ describe("apexRecipe", () => {
       "a name of apex's",
       "O2",
       { loss_scale: 128 } as ApexOverrides,
-      '"loss_scale" to replace: it has',
+      'a level has no "loss_scale": it has',
     ],
     ["a lower-case boolean", "O2", { keepBatchNormFloat32: "true" as "True" }, '"true": it must'],
   ])("refuses %s", (_, level, overrides, message) => {
@@ -200,9 +210,9 @@ describe("recipeOf", () => {
 
   test.each<[unknown, string]>([
     ["O4", 'there is no recipe "O4"'],
-    [7, "a recipe is a name such as"],
-    [null, "not null"],
-    [["O2"], "a recipe is a name"],
+    [7, "a recipe is 7: it must be a name such as"],
+    [null, "a recipe is null"],
+    [["O2"], 'a recipe is ["O2"]: it must be a name'],
     [{ extends: 1 }, "there is no recipe 1"],
     [{ param: "float16" }, 'a recipe has no "param": it has extends, name, params'],
     [{ params: "float8" }, 'params is "float8": it must be "float32", "float16", "bfloat16"'],
