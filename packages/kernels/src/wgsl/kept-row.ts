@@ -1,7 +1,7 @@
 import { holding, type Quad, type UnitQuads } from "./quad-units.js";
 
 /** Quads of each operand that an invocation of a team keeps in registers. */
-export const keptQuads = 8;
+const keptQuads = 8;
 
 /** A unit of a row that an invocation keeps, in WGSL. */
 export interface KeptUnit {

@@ -35,7 +35,7 @@ export interface ChannelQuad {
 }
 
 /** The same on one row of [rows, channels] operands, of which `of` has its elements. */
-export type RowQuad = ChannelQuad & Quad;
+type RowQuad = ChannelQuad & Quad;
 
 function channelQuads(walk: RowWalk, quads: UnitQuads): readonly ChannelQuad[] {
   if (quads === 1)
