@@ -78,6 +78,16 @@ export const launchesOf =
     normBackward(target, operands, shape);
   };
 
+/** Groups of whole quads and of lanes; in chunks, in one, and so small that invocations own them. */
+export const groupCases: readonly NormCase[] = [
+  { batch: 2, pixels: 300, groups: 4, width: 16 },
+  { batch: 2, pixels: 300, groups: 3, width: 10, storage: "float16" },
+  { batch: 3, pixels: 16, groups: 2, width: 16, storage: "bfloat16" },
+  { batch: 1, pixels: 500, groups: 5, width: 8, isRms: true, affine: "none" },
+  { batch: 5, pixels: 3, groups: 2, width: 4 },
+  { batch: 7, pixels: 1, groups: 1, width: 301 },
+];
+
 /** The names of results. */
 export const results: readonly (
   | "mean"
@@ -101,16 +111,13 @@ export const toleranceOf = (
   absolute: margin * 2 ** -23 * Math.max(4, Math.sqrt(batch * pixels)),
 });
 
-/** Where the norms of rows with outliers at their beginnings differ from those of the CPU, on each of some targets. */
-export async function outlierMismatches(
+/** Where a norm differs from the CPU's, on each of some targets. */
+export async function placeMismatches(
   device: Device,
   attributes: NormCase,
   places: readonly (<B>(target: LaunchTarget<B>) => LaunchTarget<B>)[],
+  operands: NormOperands = operandsOf(attributes),
 ): Promise<readonly string[]> {
-  const operands = operandsOf(attributes);
-  // Where a row is summed about its first elements, one of them far away must not cost the others their digits.
-  for (let row = 0; row < attributes.batch; row++)
-    operands.input.values[row * attributes.width] = row % 2 ? 3000 : -1e5;
   const want = runOnCpu(operands, launchesOf(attributes));
   const found: string[] = [];
   for (const place of places) {
@@ -125,4 +132,17 @@ export async function outlierMismatches(
       );
   }
   return found;
+}
+
+/** The same of rows with outliers at their beginnings. */
+export function outlierMismatches(
+  device: Device,
+  attributes: NormCase,
+  places: readonly (<B>(target: LaunchTarget<B>) => LaunchTarget<B>)[],
+): Promise<readonly string[]> {
+  const operands = operandsOf(attributes);
+  // Where a row is summed about its first elements, one of them far away must not cost the others their digits.
+  for (let row = 0; row < attributes.batch; row++)
+    operands.input.values[row * attributes.width] = row % 2 ? 3000 : -1e5;
+  return placeMismatches(device, attributes, places, operands);
 }

@@ -3,17 +3,19 @@ import { requestDevice } from "@halfstep/device/node";
 import { expect, test } from "vitest";
 import { deviceMismatches, withoutSubgroups } from "./harness.js";
 import {
+  groupCases,
   launchesOf,
   type NormCase,
   operandsOf,
   outlierMismatches,
+  placeMismatches,
   results,
   rows,
   title,
   toleranceOf,
 } from "./norm-cases.js";
 
-// Norms of rows as GPUs run them: teams own rows, and keep those that fit in registers; quads of 16 bits move in pairs.
+// Norms as GPUs run them: teams own rows and large groups, keep rows that fit in registers; quads of 16 bits move in pairs.
 
 const device = await requestDevice({ hardwareClass: "a GPU", label: "rows of norms" });
 
@@ -63,6 +65,14 @@ test.each([
   const places = [<B>(target: LaunchTarget<B>) => target, withoutSubgroups];
   expect(await outlierMismatches(device, attributes, places)).toEqual([]);
 });
+
+test.each(groupCases.map((each) => [title(each), each] as const))(
+  "groups %s, by subgroups and without",
+  async (_, attributes) => {
+    const places = [<B>(target: LaunchTarget<B>) => target, withoutSubgroups];
+    expect(await placeMismatches(device, attributes, places)).toEqual([]);
+  },
+);
 
 test("a row in registers loses no digits where its mean is far from zero", async () => {
   // Its deviations are multiples of 2^-7, which float32 holds beside 4096.

@@ -1,8 +1,9 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
-import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { defineKernel, linearMain } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { reduce } from "../reductions/reduce.js";
 import { scratch } from "../scratch.js";
+import { teamMain } from "../wgsl/team.js";
 import { channel, elementMain, elementWorkgroups, forEachElement } from "./normalize.js";
 import { normParameterGradients } from "./parameter-gradients.js";
 import { rowGradient } from "./row-gradient.js";
@@ -11,10 +12,15 @@ import {
   byVariant,
   foldHead,
   foldLoop,
+  foldTeam,
+  foldWorkgroups,
   gradientViews,
+  isLarge,
+  joined,
   type NormShape,
   type NormStatistics,
   normWalk,
+  oneLane,
   pixelChunks,
   present,
   presentBindings,
@@ -80,10 +86,11 @@ function groupGradient<B>(
   const walk = normWalk(shape);
   const parts = { mean: !!mean, weight: !!weight, bias: false };
   const chunks = pixelChunks(shape);
+  const sumParts = { ...parts, large: isLarge(shape, chunks) };
   const scalars = { batch, pixels, groups, width, chunks, scale: 1 / (pixels * width) };
   const partials = rowSums(target, rows * chunks, !!mean);
   target.launch({
-    kernel: foldKernel(walk, parts),
+    kernel: foldKernel(walk, sumParts),
     bindings: presentBindings([
       input,
       mean,
@@ -154,12 +161,15 @@ const foldKernel = byVariant((walk, parts): Kernel => {
       { name: "products", access: "write", unit, dtypes: ["float32"] },
     ]),
     scalars,
-    body: () => `${linearMain()}${foldHead[walk]}
+    body(context) {
+      const owners = foldTeam(parts, context);
+      return `${owners ? teamMain(owners) : linearMain()}${foldHead[walk]}
   let place = b * s.groups + g;
 ${mean ? `  let mean = ${statistic(walk, "mean", "place")};\n` : ""}  var sum = vec4f();
   var products = vec4f();
   ${foldLoop(
     walk,
+    owners,
     (
       load,
       byChannel,
@@ -168,13 +178,12 @@ ${mean ? `  let mean = ${statistic(walk, "mean", "place")};\n` : ""}  var sum = 
     products += h * ${mean ? `(${kept(`${load("input")} - mean`)})` : load("input")};
 `,
   )}
-${mean ? `  store_sums(index, ${total(walk, "sum")});\n` : ""}  store_products(index, (${total(walk, "products")}) * ${statistic(walk, "rstd", "place")});
+${joined(owners, ...(mean ? ["sum"] : []), "products")}${oneLane(owners)}${mean ? `  store_sums(index, ${total(walk, "sum")});\n` : ""}  store_products(index, (${total(walk, "products")}) * ${statistic(walk, "rstd", "place")});
 }
-`,
-    workgroups: ({ batch, chunks, groups }) => {
-      const rows = (batch as number) * (chunks as number) * (groups as number);
-      return linearWorkgroups(walk !== "lanes" ? rows : Math.ceil(rows / 4));
+`;
     },
+    subgroups: (context) => foldTeam(parts, context)?.usesSubgroups ?? false,
+    workgroups: (values, _, context) => foldWorkgroups(walk, values, foldTeam(parts, context)),
     reference(views, values) {
       const { x, mean: means, rstd, weight: gain, dy, rest } = gradientViews(views, parts);
       const products = rest.at(-1) as KernelView;

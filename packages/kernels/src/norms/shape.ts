@@ -1,4 +1,14 @@
-import type { Binding, KernelBinding, KernelScalar, KernelView } from "@halfstep/device";
+import type {
+  Binding,
+  KernelBinding,
+  KernelScalar,
+  KernelView,
+  ProgramContext,
+  Workgroups,
+} from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
+import { linearWorkgroups } from "../kernel.js";
+import { type Team, team } from "../wgsl/team.js";
 
 /**
  * An input [batch, pixels, groups, width], normalised over the pixels and the width of each group. Group norm of images in
@@ -26,11 +36,13 @@ export type NormWalk = "quads" | "lanes";
 
 export const normWalk = ({ width }: NormShape): NormWalk => (width % 4 !== 0 ? "lanes" : "quads");
 
-/** The optional operands of a kernel: a program each. */
+/** The optional operands of a kernel, and the size of its groups: a program each. */
 export interface NormParts {
   readonly mean: boolean;
   readonly weight: boolean;
   readonly bias: boolean;
+  /** Whether GPUs have a team for each group or chunk of a group. */
+  readonly large?: boolean;
 }
 
 export const variantOf = (walk: string, parts: NormParts): string =>
@@ -66,6 +78,32 @@ export function pixelChunks({ batch, pixels, groups, width }: NormShape): number
   return Math.max(1, Math.min(pixels, least, wanted, 64));
 }
 
+/** Whether the chunks of a group, or the group, have enough elements for a team. */
+export const isLarge = ({ pixels, width }: NormShape, chunks: number): boolean =>
+  Math.ceil(pixels / chunks) * width >= 256;
+
+/** The team that folds a row on a device; undefined where an invocation does. */
+export const foldTeam = ({ large }: NormParts, context: ProgramContext): Team | undefined =>
+  large && !isCpu(context) ? team(context.subgroupSize || 64, context) : undefined;
+
+/** Adds up what the lanes of a team have in some variables, vec4f. */
+export const joined = (owners: Team | undefined, ...variables: readonly string[]): string =>
+  owners ? variables.map((name) => `  ${name} = ${owners.sum(name)};\n`).join("") : "";
+
+/** Ends all lanes of a team but one, which stores. */
+export const oneLane = (owners: Team | undefined): string =>
+  owners ? "  if (lane != 0u) { return; }\n" : "";
+
+/** Workgroups of a fold of [batch, chunks, groups] rows. */
+export const foldWorkgroups = (
+  walk: NormWalk,
+  { batch, chunks, groups }: Readonly<Record<string, number>>,
+  owners: Team | undefined,
+): Workgroups => {
+  const rows = (batch as number) * (chunks as number) * (groups as number);
+  return linearWorkgroups(walk !== "lanes" ? rows : Math.ceil(rows / 4), owners ? 1 : 64);
+};
+
 /** Rows of a fold: row (b, k, g) has the pixels k, k + chunks, … of group g of entry b. */
 export const foldHead: Record<NormWalk, string> = {
   quads: /* wgsl */ `
@@ -92,21 +130,35 @@ export const foldHead: Record<NormWalk, string> = {
 `,
 };
 
-/** Runs `body` for each quad, or for each element of four rows: `load` reads a full operand, `channel` an operand of channels. */
+/**
+ * Runs `body` for each quad, or for each element of four rows: `load` reads a full operand, `channel` an operand of channels. The lanes of
+ * a team share them.
+ */
 export function foldLoop(
   walk: NormWalk,
+  owners: Team | undefined,
   body: (load: (name: string) => string, channel: (name: string) => string) => string,
 ): string {
+  const shared = (end: string): string =>
+    `for (var t = lane; t < ${end} * steps; t += ${owners?.lanes}u) { {
+    let j = t % steps;
+`;
   if (walk !== "lanes")
-    return `for (var p = k; p < s.pixels; p += s.chunks) { for (var j = 0u; j < steps; j++) {
-    let at = base + p * line + j;
+    return `${
+      owners
+        ? `${shared("((s.pixels - 1u - k) / s.chunks + 1u)")}    let p = k + t / steps * s.chunks;\n`
+        : "for (var p = k; p < s.pixels; p += s.chunks) { for (var j = 0u; j < steps; j++) {\n"
+    }    let at = base + p * line + j;
 ${body(
   (name) => `load_${name}(at)`,
   (name) => `load_${name}(g * steps + j)`,
 )}  } }
 `;
-  return `for (var skipped = 0u; skipped < s.pixels; skipped += s.chunks) { for (var j = 0u; j < steps; j++) {
-    let p = k + skipped;
+  return `${
+    owners
+      ? `${shared("((s.pixels - 1u) / s.chunks + 1u)")}    let skipped = t / steps * s.chunks;\n`
+      : "for (var skipped = 0u; skipped < s.pixels; skipped += s.chunks) { for (var j = 0u; j < steps; j++) {\n"
+  }    let p = k + skipped;
     let inside = p < vec4u(s.pixels);
     let at = base + min(p, vec4u(s.pixels - 1u)) * line + j;
     let c = g * steps + j;

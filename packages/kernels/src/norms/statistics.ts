@@ -1,20 +1,29 @@
-import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import type { Binding, Kernel, KernelView, LaunchTarget, ProgramContext } from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
+import { type Team, team, teamMain } from "../wgsl/team.js";
 import {
   byVariant,
   foldHead,
   foldLoop,
+  foldTeam,
+  foldWorkgroups,
+  gathered,
+  isLarge,
+  joined,
   type NormShape,
   type NormStatistics,
   normWalk,
+  oneLane,
   pixelChunks,
   present,
   presentBindings,
   rowUnit,
   shapeScalars,
   total,
+  variantOf,
 } from "./shape.js";
 
 /**
@@ -38,7 +47,10 @@ export function normStatistics<B>(
     throw new RangeError("normStatistics: a group has no elements, and so no statistics");
   const chunks = pixelChunks(attributes);
   const scalars = { batch, pixels, groups, width, chunks, eps, scale: 1 / (pixels * width) };
-  const parts = { mean: mean !== undefined, weight: false, bias: false };
+  const parts = {
+    ...{ mean: mean !== undefined, weight: false, bias: false },
+    large: isLarge(attributes, chunks),
+  };
   const fold = foldKernel(normWalk(attributes), parts);
   if (chunks === 1) {
     target.launch({ kernel: fold, bindings: presentBindings([input, mean, rstd]), scalars });
@@ -67,7 +79,8 @@ type Numbers = Readonly<
 >;
 
 // A reduction in one chunk is complete, and stores rstd instead of the squared deviations.
-const foldKernel = byVariant((walk, { mean }): Kernel => {
+const foldKernel = byVariant((walk, parts): Kernel => {
+  const { mean } = parts;
   const unit = rowUnit(walk);
   const isLast = walk !== "lanes" ? "s.chunks == 1u" : "vec4<bool>(s.chunks == 1u)";
   const centred = (x: string): string =>
@@ -75,37 +88,37 @@ const foldKernel = byVariant((walk, { mean }): Kernel => {
   return defineKernel({
     name: "normStatistics",
     factors: 8,
-    variant: `${walk}${mean ? ",mean" : ""}`,
+    variant: variantOf(walk, parts),
     bindings: present([
       { name: "input", access: "read" },
       mean && { name: "mean", access: "write", unit, dtypes: ["float32"] },
       { name: "spread", access: "write", unit, dtypes: ["float32"] },
     ]),
     scalars,
-    body: () => `${linearMain()}${foldHead[walk]}
-${
-  mean
-    ? `  var sum = vec4f();
-  ${foldLoop(walk, (load) => `    sum += ${load("input")};\n`)}
-  let mean = (${total(walk, "sum")}) / count;
-`
-    : ""
-}  var squares = vec4f();
+    body(context) {
+      const owners = foldTeam(parts, context);
+      const ofMean = `  var sum = vec4f();
+  ${foldLoop(walk, owners, (load) => `    sum += ${load("input")};\n`)}
+${joined(owners, "sum")}  let mean = (${total(walk, "sum")}) / count;
+`;
+      const stores = `${mean ? "  store_mean(index, mean);\n" : ""}  store_spread(index, select(spread, inverseSqrt(spread * s.scale + s.eps), ${isLast}));
+`;
+      return `${owners ? teamMain(owners) : linearMain()}${foldHead[walk]}
+${mean ? ofMean : ""}  var squares = vec4f();
   ${foldLoop(
     walk,
+    owners,
     (load) =>
       `    let d = ${mean ? centred(load("input")) : load("input")};
     squares += d * d;
 `,
   )}
-  let spread = ${total(walk, "squares")};
-${mean ? "  store_mean(index, mean);\n" : ""}  store_spread(index, select(spread, inverseSqrt(spread * s.scale + s.eps), ${isLast}));
-}
-`,
-    workgroups: ({ batch, chunks, groups }) => {
-      const rows = (batch as number) * (chunks as number) * (groups as number);
-      return linearWorkgroups(walk !== "lanes" ? rows : Math.ceil(rows / 4));
+${joined(owners, "squares")}  let spread = ${total(walk, "squares")};
+${oneLane(owners)}${stores}}
+`;
     },
+    subgroups: (context) => foldTeam(parts, context)?.usesSubgroups ?? false,
+    workgroups: (values, _, context) => foldWorkgroups(walk, values, foldTeam(parts, context)),
     reference(views, values) {
       const s = values as Numbers;
       const x = views[0] as KernelView;
@@ -121,21 +134,43 @@ ${mean ? "  store_mean(index, mean);\n" : ""}  store_spread(index, select(spread
   });
 });
 
-const mergeKernel = byVariant((_, { mean }): Kernel => {
+/** The chunks of four groups, one for each lane of a vec4f, are shared by a team. */
+const mergeByTeam = (owners: Team, mean: boolean): string => {
+  const at = (name: string, k: string): string =>
+    gathered(name, `((b * s.chunks + ${k}) * s.groups + g)`);
+  const each = (body: string): string =>
+    `  for (var k = lane; k < s.chunks; k += ${owners.lanes}u) {\n${body}  }\n`;
+  return `${teamMain(owners)}
+  if (index * 4u >= s.batch * s.groups) { return; }
+  let row = min(vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u), vec4u(s.batch * s.groups - 1u));
+  let g = row % s.groups;
+  let b = row / s.groups;
+  var spread = vec4f();
+${
+  mean
+    ? `  let origin = ${at("means", "0u")};
+  var apart = vec4f();
+${each(`    apart += pixels_of(k) * (${at("means", "k")} - origin);\n`)}${joined(owners, "apart")}  let mean = origin + apart / f32(s.pixels);
+`
+    : ""
+}${each(
+  `    spread += ${at("spreads", "k")};
+${
+  mean
+    ? `    let d = ${at("means", "k")} - mean;
+    spread += pixels_of(k) * f32(s.width) * d * d;
+`
+    : ""
+}`,
+)}${joined(owners, "spread")}${oneLane(owners)}${mean ? "  store_mean(index, mean);\n" : ""}  store_rstd(index, inverseSqrt(spread * s.scale + s.eps));
+}
+`;
+};
+
+/** An invocation merges the chunks of four groups, one after the other. */
+const mergeAlone = (mean: boolean): string => {
   const at = (k: string): string => `(b * s.chunks + ${k}) * s.groups + g`;
-  return defineKernel({
-    name: "normMerge",
-    variant: mean ? "mean" : "",
-    bindings: present([
-      mean && { name: "means", access: "read", dtypes: ["float32"] },
-      { name: "spreads", access: "read", dtypes: ["float32"] },
-      mean && { name: "mean", access: "write", dtypes: ["float32"] },
-      { name: "rstd", access: "write", dtypes: ["float32"] },
-    ]),
-    scalars,
-    body: () => `
-fn pixels_of(k: u32) -> f32 { return f32((s.pixels - 1u - k) / s.chunks + 1u); }
-fn merged(row: u32) -> vec2f {
+  return `fn merged(row: u32) -> vec2f {
   let g = row % s.groups;
   let b = min(row / s.groups, s.batch - 1u);
   var mean = 0.0;
@@ -167,9 +202,34 @@ ${linearMain()}
   let w = merged(i + 3u);
 ${mean ? "  store_mean(index, vec4f(x.x, y.x, z.x, w.x));\n" : ""}  store_rstd(index, vec4f(x.y, y.y, z.y, w.y));
 }
-`,
-    workgroups: ({ batch, groups }) =>
-      linearWorkgroups(Math.ceil(((batch as number) * (groups as number)) / 4)),
+`;
+};
+
+const mergeKernel = byVariant((_, { mean }): Kernel => {
+  const owners = (context: ProgramContext): Team | undefined =>
+    isCpu(context) ? undefined : team(64, context);
+  return defineKernel({
+    name: "normMerge",
+    variant: mean ? "mean" : "",
+    bindings: present([
+      mean && { name: "means", access: "read", dtypes: ["float32"] },
+      { name: "spreads", access: "read", dtypes: ["float32"] },
+      mean && { name: "mean", access: "write", dtypes: ["float32"] },
+      { name: "rstd", access: "write", dtypes: ["float32"] },
+    ]),
+    scalars,
+    body(context) {
+      const lanes = owners(context);
+      return `
+fn pixels_of(k: u32) -> f32 { return f32((s.pixels - 1u - k) / s.chunks + 1u); }
+${lanes ? mergeByTeam(lanes, mean) : mergeAlone(mean)}`;
+    },
+    subgroups: (context) => owners(context)?.usesSubgroups ?? false,
+    workgroups: ({ batch, groups }, _, context) =>
+      linearWorkgroups(
+        Math.ceil(((batch as number) * (groups as number)) / 4),
+        owners(context) ? 1 : 64,
+      ),
     reference(views, values) {
       const s = values as Numbers;
       const [means, spreads, centres, rstd] = mean

@@ -12,7 +12,7 @@ import { defineWovenKernel, linearMain, linearWorkgroups, zeroBehind } from "../
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 import type { UnitQuads } from "../wgsl/quad-units.js";
-import { type Team, team } from "../wgsl/team.js";
+import { type Team, team, teamMain } from "../wgsl/team.js";
 
 /** The reduction of a line of numbers. */
 export type ReduceOp = "sum" | "mean" | "max" | "min" | "prod" | "sumOfSquares";
@@ -231,13 +231,6 @@ ${owners ? `  let all = ${owners.sum(all)};\n  if (lane != 0u) { return; }\n` : 
 }
 `;
 }
-
-/** The head of an entry point whose `index` counts teams. */
-const teamMain = ({ lanes, declarations }: Team): string => `${declarations}
-@compute @workgroup_size(${lanes})
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-  let index = group.x + group.y * groups.x;
-`;
 
 function makeKernel(fold: Fold, walk: Walk, domain: Domain): Kernel {
   const isFloat = domain === "float";

@@ -42,6 +42,13 @@ export const team = (lanes: number, { subgroupSize }: ProgramContext): Team =>
         firstDeclaration: firstInMemory,
       };
 
+/** The head of an entry point whose `index` counts teams, with their declarations. */
+export const teamMain = ({ lanes, declarations }: Team): string => `${declarations}
+@compute @workgroup_size(${lanes})
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+  let index = group.x + group.y * groups.x;
+`;
+
 const totalBySubgroup = /* wgsl */ `
 fn team_total(own: vec4f, lane: u32) -> f32 {
   return subgroupAdd((own.x + own.y) + (own.z + own.w));
