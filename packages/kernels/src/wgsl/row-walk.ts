@@ -95,11 +95,14 @@ export const chunkScalars: readonly KernelScalar[] = ["rows", "channels", "chunk
  */
 export function chunkCount(rows: number, channels: number): number {
   const most = Math.ceil(invocations / Math.ceil(channels / 4));
-  return Math.max(1, Math.min(Math.ceil(rows / 32), most));
+  return Math.max(1, Math.min(Math.ceil(rows / 32), most, mostChunks));
 }
 
 /** As in reductions: enough to keep the loads of a large GPU busy. */
 const invocations = 65_536;
+
+/** A workgroup of 64 merges the chunks of a quad of channels, so that few channels with many chunks would wait for the merging. */
+const mostChunks = 4096;
 
 /**
  * WGSL: `chunk_count()`, and `chunk_rows(k)`, the rows of a chunk for each lane. Elsewhere the rows of a chunk are those that equal k
