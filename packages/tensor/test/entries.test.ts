@@ -7,7 +7,9 @@ vi.resetModules();
 afterAll(() => vi.resetModules());
 
 test("the first entry adds methods to the tensors and runtimes of functions alone", async () => {
-  const { ampPrimitives, backward, cpuRuntime, softmax, sum } = await import("../src/functional.js");
+  const { ampPrimitives, backward, cpuRuntime, softmax, sum } = await import(
+    "../src/functional.js"
+  );
   const runtime = cpuRuntime();
   const x = runtime.tensor([1, 2], undefined, { requiresGrad: true });
   const added = Object.getOwnPropertyNames(FurtherMethods.prototype).filter((name) => name in x);
