@@ -5,6 +5,7 @@ import { build } from "esbuild";
 import { beforeAll, expect, test } from "vitest";
 import { transformedModules, variants } from "../../tooling/tsup/index.js";
 import { leaveOut } from "../../tooling/tsup/leave-out.js";
+import { nodeFlags } from "../../tooling/vitest/node-flags.js";
 import { gpuEnvironment } from "../bootstrap/adapter.mjs";
 
 const packages = join(import.meta.dirname, "../../packages");
@@ -78,7 +79,7 @@ async function results(...conditions) {
   });
   const [{ inputs }] = Object.values(metafile.outputs);
   const modules = Object.keys(inputs).filter((path) => inputs[path].bytesInOutput > 0);
-  const printed = execFileSync(process.execPath, [outfile], {
+  const printed = execFileSync(process.execPath, [...nodeFlags, outfile], {
     encoding: "utf8",
     env: { ...process.env, ...gpuEnvironment() },
   });

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, it } from "vitest";
+import { nodeFlags } from "../../tooling/vitest/node-flags.js";
 import { bundleApp } from "./bundle.mjs";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -29,9 +30,13 @@ async function bundled(app) {
   const bundle = join(place, "apps", app, "dist", "main.js");
   await bundleApp(join(root, "apps", app, "src", "main.ts"), bundle);
   return (...args) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [bundle, ...args], {
-      ...{ env, cwd: nothing, encoding: "utf8" },
-    });
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [...nodeFlags, bundle, ...args],
+      {
+        ...{ env, cwd: nothing, encoding: "utf8" },
+      },
+    );
     return { status, stdout, stderr: stderr.trimEnd() };
   };
 }

@@ -1,6 +1,7 @@
 import { basename, join } from "node:path";
 import { defaultClientConditions, defaultServerConditions } from "vite";
 import { configDefaults, defineConfig } from "vitest/config";
+import { nodeFlags } from "./node-flags.js";
 
 // BUILT=1 tests what will be published; otherwise packages are read from source, so no build comes first.
 const source = process.env.BUILT === "1" ? [] : ["@halfstep/source"];
@@ -26,6 +27,7 @@ export const unit = ({ exclude = [], ...test } = {}) =>
     test: {
       dir: process.cwd(),
       pool: "forks",
+      execArgv: [...nodeFlags],
       experimental: { fsModuleCache: true },
       isolate: false,
       include: files ?? ["src/**/*.test.ts", "test/**/*.test.ts"],

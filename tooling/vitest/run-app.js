@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { gpuEnvironment } from "../../scripts/bootstrap/adapter.mjs";
+import { nodeFlags } from "./node-flags.js";
 
 const fromRoot = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
@@ -24,7 +25,7 @@ export const runBundle = (app, args, options) =>
 
 function runNode(args, { input, env, onStderr } = {}) {
   const started = performance.now();
-  const child = spawn(process.execPath, args, {
+  const child = spawn(process.execPath, [...nodeFlags, ...args], {
     stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     // The environment of the tests may select another adapter for other programs.
     env: { ...process.env, ...gpuEnvironment(), HALFSTEP_ADAPTER: "", ...env },

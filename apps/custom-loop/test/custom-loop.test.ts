@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { nodeFlags } from "@halfstep/vitest/node-flags";
 import { expect, test } from "vitest";
 
 const fromRoot = (path: string): string =>
@@ -31,6 +32,7 @@ test("the README of the repository shows parts of the loop as they are", () => {
 
 test("sixty steps learn the digits", { timeout: 600_000 }, async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [
+    ...nodeFlags,
     fromRoot("scripts/run-app.mjs"),
     ...["custom-loop", "main", "60"],
   ]);

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkpointIn } from "@halfstep/trainer/node";
+import { nodeFlags } from "@halfstep/vitest/node-flags";
 import { runApp } from "@halfstep/vitest/run-app";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -45,7 +46,7 @@ function onLittleDisk(kibibytes: number, ...args: readonly string[]) {
   const [program = "", ...flags] = canMount ? isolated : ["bash", "-c"];
   const { status, stderr, output } = spawnSync(
     program,
-    [...flags, script, process.execPath, bundle, ...args],
+    [...flags, script, process.execPath, ...nodeFlags, bundle, ...args],
     { encoding: "utf8", stdio: ["ignore", "pipe", "pipe", "pipe"] },
   );
   return { code: status, said: lastLine(stderr), files: output[3]?.match(/.+/g) ?? [] };
@@ -99,7 +100,7 @@ describe("a run that is under way", { timeout: 300_000 }, () => {
     const pipe = '"$0" "$@" 2>&1 | head -1; exit $PIPESTATUS';
     const { status, stdout, stderr } = spawnSync(
       "bash",
-      ["-c", pipe, process.execPath, bundle, ...training(out, ...long)],
+      ["-c", pipe, process.execPath, ...nodeFlags, bundle, ...training(out, ...long)],
       { encoding: "utf8" },
     );
     expect(status).toBe(141);

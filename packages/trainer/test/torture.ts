@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { nodeFlags } from "@halfstep/vitest/node-flags";
 import { CheckpointFolder } from "../src/checkpoint/checkpoint-folder.js";
 import { readCheckpoint } from "../src/checkpoint/read-checkpoint.js";
 import { leftBehind } from "./resumable.js";
@@ -31,6 +32,7 @@ export function runProcess(
   const [command = "", ...args] = [
     ...through,
     process.execPath,
+    ...nodeFlags,
     program,
     directory,
     JSON.stringify(settings),

@@ -1,6 +1,7 @@
 // Trackers of experiments by their own libraries, with servers on the loopback: ones that answer, that refuse, that never answer, and none.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { nodeFlags } from "@halfstep/vitest/node-flags";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { MetricsSink } from "../src/trackers/metrics-sink.js";
 import { mlflowTracker } from "../src/trackers/mlflow.js";
@@ -118,7 +119,9 @@ describe("MLflow", () => {
 /** Tracks a run in a process of its own, where packages may do what they like. */
 async function tracked(by: "wandb" | "otel", env: Readonly<Record<string, string>>) {
   const program = await bundleProcess("tracked-process");
-  const child = spawn(process.execPath, [program, by], { env: { ...process.env, ...env } });
+  const child = spawn(process.execPath, [...nodeFlags, program, by], {
+    env: { ...process.env, ...env },
+  });
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (text) => {
     stdout += text;
