@@ -206,7 +206,7 @@ ${quadsOf(`v${l}`)
   if (index * 4u >= s.outer) { return; }
   let units = s.size / ${4 * quads}u;
   let base = index * 4u * units;
-${lanes.map((l, i) => `  var ${l} = ${start(`load_input(base + ${i}u * units)${quads === 1 ? "" : "[0]"}`)};\n`).join("")}
+${lanes.map((l, i) => `  var ${l} = ${start(`load_input(base + ${i}u * units)`)};\n`).join("")}
   for (var j = ${owners ? "lane" : "0u"}; j < units; j${owners ? ` += ${owners.lanes}u` : "++"}) {
 ${loop.join("")}  }
 ${owners ? `  let all = ${owners.sum(all)};\n  if (lane != 0u) { return; }\n` : ""}  store_out(index, ${zeroBehind(scaled(owners ? "all" : `(${all})`), "s.outer", type)});
