@@ -195,6 +195,37 @@ describe("writeWholeFolder", () => {
     );
   });
 
+  it("removes what is written at the time of a failure, and writes nothing after it", async () => {
+    const later: Promise<unknown>[] = [];
+    const held = watchedFileSystem(async (operation, path) => {
+      if (operation !== "mkdir" || !path.endsWith("slow")) return;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    });
+    const failed = writeWholeFolder(
+      inside("out"),
+      async (folder) => {
+        const slow = folder.write("slow/a", "b");
+        later.push(slow.then(() => folder.write("slow/c", "d")).catch(String));
+        throw new RangeError("no such image");
+      },
+      { fileSystem: held },
+    );
+    await expect(failed).rejects.toThrow("no such image");
+    expect(await later[0]).toMatch("slow/c comes after the end of writing");
+    expect(contents(directory)).toEqual({});
+  });
+
+  it("waits for writes that the function did not wait for", async () => {
+    await writeWholeFolder(inside("out"), async (folder) => {
+      for (const name of ["a", "b"]) folder.write(name, name);
+    });
+    expect(contents(directory)).toEqual({ "out/a": "a", "out/b": "b" });
+    const failed = writeWholeFolder(inside("out"), async (folder) => {
+      folder.write("../c", "d").catch(() => {});
+    });
+    await expect(failed).rejects.toThrow("no name of a file within a folder");
+  });
+
   it("leaves nothing where the function fails, and takes no file out of the folder", async () => {
     await expect(
       writeWholeFolder(inside("out"), async (folder) => {

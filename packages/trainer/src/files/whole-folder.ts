@@ -15,8 +15,8 @@ import { partialOf, type WholeFileOptions } from "./whole-file.js";
 /** A folder that is being written. */
 export interface NewFolder {
   /**
-   * Writes a file such as `masks/0001.png`, and makes its folders.
-   * @throws StorageError
+   * Writes a file such as `masks/0001.png`, and makes its folders. Several may be written at a time.
+   * @throws StorageError, and an Error after the function that fills the folder has ended or failed
    */
   write(name: string, content: FileContent): Promise<void>;
 }
@@ -42,20 +42,30 @@ export async function writeWholeFolder<T>(
   // An existing folder may be a mount point, and files cannot be renamed across file systems.
   const aside = isThere ? partialOf(join(path, "files")) : partialOf(path);
   const names: string[] = [];
+  const writes: Promise<void>[] = [];
+  let isOpen = true;
+  const write = (name: string, content: FileContent): Promise<void> =>
+    storingAsync(join(path, name), async () => {
+      const file = join(aside, within(name));
+      await fs.mkdir(dirname(file), { recursive: true });
+      await writeNewFile(fs, file, filling(content));
+      names.push(within(name));
+    });
   try {
     await storingAsync(path, async () => {
       makeDirectory(isThere ? path : dirname(path));
       await fs.mkdir(aside);
     });
     const result = await fill({
-      write: (name, content) =>
-        storingAsync(join(path, name), async () => {
-          const file = join(aside, within(name));
-          await fs.mkdir(dirname(file), { recursive: true });
-          await writeNewFile(fs, file, filling(content));
-          names.push(within(name));
-        }),
+      async write(name, content) {
+        if (!isOpen) throw new Error(`${name} comes after the end of writing ${path}`);
+        const written = write(name, content);
+        writes.push(written);
+        return written;
+      },
     });
+    isOpen = false;
+    await Promise.all(writes);
     await storingAsync(path, async () => {
       for (const each of foldersOf(names)) await syncDirectory(fs, join(aside, each));
       if (!isThere) {
@@ -69,6 +79,9 @@ export async function writeWholeFolder<T>(
     });
     return result;
   } catch (error) {
+    // A write that is still under way would make its folder anew.
+    isOpen = false;
+    await Promise.allSettled(writes);
     await fs.rm(aside, { recursive: true, force: true }).catch(() => {});
     throw error;
   }

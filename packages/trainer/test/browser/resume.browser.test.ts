@@ -25,7 +25,7 @@ describe.each(kinds)("checkpoints in %s", (kind) => {
     const whole = await jobs.run("inPage", "trainSaved", kind, "whole", steps);
     expect(whole).toMatchObject({ resumedAt: 0, sha256: expect.any(String) });
 
-    await jobs.page.evaluate("trained.step = 0");
+    await jobs.page.evaluate("trained.step = 0, trained.slowFrom = 120");
     const left = jobs.run("inPage", "trainSaved", kind, "reloaded", steps).catch(() => "left");
     await reached(120);
     await jobs.page.reload();
@@ -34,7 +34,7 @@ describe.each(kinds)("checkpoints in %s", (kind) => {
     expect(reloaded.resumedAt).toBeGreaterThanOrEqual(100);
     expect(reloaded.sha256).toBe(whole.sha256);
 
-    await jobs.page.evaluate("trained.step = 0");
+    await jobs.page.evaluate("trained.step = 0, trained.slowFrom = 120");
     const lost = jobs.run("inPage", "trainSaved", kind, "lost", steps);
     await reached(120);
     const killed = performance.now();
@@ -44,6 +44,7 @@ describe.each(kinds)("checkpoints in %s", (kind) => {
     console.log(`note: a lost device is noticed after ${Math.round(noticed)} ms`);
     // The limit is two seconds, with a margin of 3.
     expect(noticed).toBeLessThan(6000);
+    await jobs.page.evaluate("trained.slowFrom = Infinity");
     const resumed = await jobs.run("inPage", "trainSaved", kind, "lost", steps);
     expect(resumed.resumedAt).toBeGreaterThanOrEqual(100);
     expect(resumed.sha256).toBe(whole.sha256);

@@ -25,13 +25,14 @@ export const jobs = {
   steadySteps: (): Promise<Steady> => steadySteps(),
   /** Trains from the newest checkpoint. How far it is, and what its device holds, is in `trained`. */
   trainSaved: (kind: StoreKind, run: string, maxSteps: number): Promise<Ended> =>
-    trainSaved(kind, run, maxSteps, (step, { live, pooled }) => {
+    trainSaved(kind, run, maxSteps, async (step, { live, pooled }) => {
       Object.assign(trained, { step, live, pooled });
+      if (step >= trained.slowFrom) await new Promise((resolve) => setTimeout(resolve, 50));
     }),
 };
 
-/** For tests that interrupt training, or watch it. */
-const trained = { step: 0, live: 0, pooled: 0 };
+/** For tests that interrupt training, or watch it. From the step `slowFrom` on, a pause follows each step: a test has time to interrupt. */
+const trained = { step: 0, live: 0, pooled: 0, slowFrom: Number.POSITIVE_INFINITY };
 Object.assign(globalThis, { trained });
 
 export type Jobs = typeof jobs;

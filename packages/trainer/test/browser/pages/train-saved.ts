@@ -40,7 +40,7 @@ export async function trainSaved(
   kind: StoreKind,
   run: string,
   maxSteps: number,
-  onStep: (step: number, memory: MemoryAccount) => void,
+  onStep: (step: number, memory: MemoryAccount) => Promise<void>,
 ): Promise<Ended> {
   const device = await nextDevice();
   const runtime = gpuRuntime(device);
