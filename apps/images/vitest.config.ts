@@ -1,4 +1,4 @@
-import { gpu } from "@halfstep/vitest";
+import { manyPrograms } from "@halfstep/vitest";
 
 // Seconds on a quiet machine; other people's training may be beside.
-export default gpu({ testTimeout: 300_000 });
+export default manyPrograms({ testTimeout: 300_000 });

@@ -46,8 +46,21 @@ export const unit = ({ exclude = [], ...test } = {}) =>
 /** The vitest config of apps, whose tests train on the GPU: one worker, one device, so that runs do not fight for it. */
 export const gpu = (test = {}) => unit({ maxWorkers: 1, ...test });
 
+/** Mesa's software driver compiles without LLVM's optimizations. */
+export const withoutOptimizations = { GALLIVM_PERF: "nopt" };
+
 /**
  * The vitest config of packages whose tests compile many programs and run each for a moment. Mesa's software driver compiles
  * them without LLVM's optimizations: the same bits in two thirds of the CPU time (decision 89). Training for minutes would be slower.
  */
-export const manyPrograms = (test = {}) => gpu({ env: { GALLIVM_PERF: "nopt" }, ...test });
+export const manyPrograms = (test = {}) => gpu({ env: withoutOptimizations, ...test });
+
+/**
+ * {@link manyPrograms} for packages whose own code does not know how many lanes a subgroup has. Vectors of four lanes instead of eight
+ * take the driver's compiler a fifth less CPU time. Lanes (`npm run lanes`) set their own width.
+ */
+export const manyNarrowPrograms = (test = {}) =>
+  manyPrograms({
+    env: { ...withoutOptimizations, ...(files ? {} : { LP_NATIVE_VECTOR_WIDTH: "128" }) },
+    ...test,
+  });
