@@ -79,8 +79,16 @@ export const lanes = [
     what: "subgroups of four",
     driver: newerMesa,
     env: { LP_NATIVE_VECTOR_WIDTH: "128", ...bestTier },
-    tests: { ...gpuTests, "packages/trainer": { lane: ["training"] } },
+    tests: { "packages/kernels": { suites: true }, "packages/trainer": { lane: ["training"] } },
     differing: [flushed],
+  },
+  {
+    name: "eight-lanes",
+    what: "tensors on subgroups of eight; `npm test` has them on four",
+    driver: ownAdapter,
+    env: { LP_NATIVE_VECTOR_WIDTH: "256", ...bestTier },
+    tests: { "packages/tensor": { suites: true } },
+    differing: [],
   },
   {
     name: "swiftshader",
