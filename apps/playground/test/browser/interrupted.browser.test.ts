@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { hashesOf, openSite, type Page, pressed, reached } from "./open-site.js";
+import { hashesOf, openSite, type Page, pausedAt, pressed, reached } from "./open-site.js";
 
 // Training that a reload or the end of the GPU process interrupts goes on by itself, to the weights of a run without interruption.
 
@@ -24,17 +24,18 @@ test("a lost GPU is named, and training ends with the same weights; so it does a
 
   await site.onPage(address, "light", async (page) => {
     await pressed(page, "Play");
+    await reached(page, 20);
+    const gpu = (await site.gpuProcess()) as number;
     await reached(page, 100);
     const killed = performance.now();
-    process.kill((await site.gpuProcess()) as number, "SIGKILL");
+    process.kill(gpu, "SIGKILL");
     await page.waitForSelector("text=The GPU was lost at step");
     const noticed = performance.now() - killed;
     console.log(`note: the page names a lost GPU after ${Math.round(noticed)} ms`);
     // The limit is two seconds, with a margin of 3.
     expect(noticed).toBeLessThan(6000);
     await page.waitForSelector("text=is back. Training goes on from step");
-    await reached(page, 250);
-    await pressed(page, "Pause");
+    await pausedAt(page, 250);
     const before = await hashesOf(page, 1);
     await page.reload();
     await page.waitForSelector("text=where this page was left");

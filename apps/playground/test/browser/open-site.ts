@@ -117,11 +117,25 @@ export async function reached(page: Page, step: number): Promise<void> {
   );
 }
 
+/** Pauses training as soon as the page shows a step. The page does it, so that training cannot end before a slow test asks for it. */
+export async function pausedAt(page: Page, step: number): Promise<void> {
+  await page.waitForFunction(
+    (wanted) => {
+      if (Number(/step (\d+) of/.exec(document.body.innerText)?.[1]) < wanted) return false;
+      const buttons = [...document.querySelectorAll("button")];
+      const pause = buttons.find(({ textContent }) => textContent === "Pause");
+      pause?.click();
+      return pause !== undefined;
+    },
+    step,
+    { timeout: 0 },
+  );
+}
+
 /** Trains until a step, and pauses. */
 export async function trainTo(page: Page, step: number): Promise<void> {
   await pressed(page, "Play");
-  await reached(page, step);
-  await pressed(page, "Pause");
+  await pausedAt(page, step);
 }
 
 /** The figures of the lanes' cards by their names, lane by lane. */

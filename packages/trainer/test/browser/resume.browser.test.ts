@@ -37,8 +37,9 @@ describe.each(kinds)("checkpoints in %s", (kind) => {
     await jobs.page.evaluate("trained.step = 0, trained.slowFrom = 120");
     const lost = jobs.run("inPage", "trainSaved", kind, "lost", steps);
     await reached(120);
+    const gpu = (await jobs.gpuProcess()) as number;
     const killed = performance.now();
-    process.kill((await jobs.gpuProcess()) as number, "SIGKILL");
+    process.kill(gpu, "SIGKILL");
     expect((await lost).error).toMatch(/^DeviceLostError: /);
     const noticed = performance.now() - killed;
     console.log(`note: a lost device is noticed after ${Math.round(noticed)} ms`);
