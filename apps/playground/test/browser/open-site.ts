@@ -121,7 +121,8 @@ export async function reached(page: Page, step: number): Promise<void> {
 export async function pausedAt(page: Page, step: number): Promise<void> {
   await page.waitForFunction(
     (wanted) => {
-      if (Number(/step (\d+) of/.exec(document.body.innerText)?.[1]) < wanted) return false;
+      const step = Number(/step (\d+) of/.exec(document.body.innerText)?.[1] ?? 0);
+      if (step < wanted) return false;
       const buttons = [...document.querySelectorAll("button")];
       const pause = buttons.find(({ textContent }) => textContent === "Pause");
       pause?.click();

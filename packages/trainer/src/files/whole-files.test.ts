@@ -217,7 +217,7 @@ describe("writeWholeFolder", () => {
 
   it("waits for writes that the function did not wait for", async () => {
     await writeWholeFolder(inside("out"), async (folder) => {
-      for (const name of ["a", "b"]) folder.write(name, name);
+      for (const name of ["a", "b"]) void folder.write(name, name);
     });
     expect(contents(directory)).toEqual({ "out/a": "a", "out/b": "b" });
     const failed = writeWholeFolder(inside("out"), async (folder) => {
