@@ -1,7 +1,15 @@
-import type { DType } from "@halfstep/device";
+import type { Binding, DType } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
-import { deviceMismatches, runOnCpu, testValues } from "../../test/harness.js";
+import {
+  deviceMismatches,
+  programsOf,
+  runOnCpu,
+  someGpu,
+  testValues,
+  withHardware,
+  withoutMemory,
+} from "../../test/harness.js";
 import { type ConcatenateAttributes, concatenate } from "./concatenate.js";
 
 interface Case extends ConcatenateAttributes {
@@ -15,6 +23,8 @@ const cases: readonly Case[] = [
   { outer: 5, sizes: [2, 0, 1], inner: 7, dtype: "uint32" },
   { outer: 2, sizes: [1, 2, 1, 1, 2, 1, 3], inner: 1, dtype: "float32" },
   { outer: 4, sizes: [2], inner: 4, dtype: "float32" },
+  { outer: 3, sizes: [2, 1, 3], inner: 24, dtype: "float16" },
+  { outer: 2, sizes: [3, 1], inner: 12, dtype: "float16" },
 ];
 
 const names = ["a", "b", "c", "d", "e", "f", "g"] as const;
@@ -70,18 +80,41 @@ describe("concatenate", () => {
   it.each(tiers)("equals the reference on the GPU, %s tier", async (tier) => {
     const device = await requestTestDevice({ tier });
     const found: string[] = [];
-    for (const check of cases) {
-      const texts = await deviceMismatches(
-        device,
-        operandsOf(check),
-        (target, { a, b, c, d, e, f, g, out }) =>
-          target.launch(
-            concatenate({ inputs: [a, b, c, d, e, f, g].slice(0, check.sizes.length), out }, check),
-          ),
-        { out: { relative: 0, absolute: 0 } },
-      );
-      found.push(...texts.map((text) => `[${check.sizes}]: ${text}`));
-    }
+    // With the programs of this adapter, and with those of GPUs.
+    for (const isGpu of [false, true])
+      for (const check of cases) {
+        const texts = await deviceMismatches(
+          device,
+          operandsOf(check),
+          (target, { a, b, c, d, e, f, g, out }) =>
+            (isGpu ? withHardware(target, someGpu) : target).launch(
+              concatenate(
+                { inputs: [a, b, c, d, e, f, g].slice(0, check.sizes.length), out },
+                check,
+              ),
+            ),
+          { out: { relative: 0, absolute: 0 } },
+        );
+        found.push(...texts.map((text) => `${isGpu} [${check.sizes}]: ${text}`));
+      }
     expect(found).toEqual([]);
+  });
+
+  it("moves 16 bytes at a time on GPUs where its storage has 16 bits", () => {
+    const pairs = (inner: number, dtypes: readonly DType[], hardware = someGpu): number => {
+      const [a, b, out] = dtypes.map((dtype, i) => withoutMemory((i + 1) * inner, dtype)) as [
+        Binding<object>,
+        Binding<object>,
+        Binding<object>,
+      ];
+      const codes = programsOf({ tier: "native", hardware }, (target) =>
+        target.launch(concatenate({ inputs: [a, b], out }, { outer: 1, sizes: [1, 2], inner })),
+      );
+      return (codes.concatenate?.split("array<vec4u>").length ?? 0) - 1;
+    };
+    expect(pairs(8, ["float16", "bfloat16", "float16"])).toBe(3);
+    expect(pairs(12, ["float16", "float16", "float16"])).toBe(0);
+    expect(pairs(8, ["float16", "float16", "float32"])).toBe(0);
+    expect(pairs(8, ["float16", "float16", "float16"], { ...someGpu, class: "software" })).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { defineWovenKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
 import type { Walk } from "./walk.js";
@@ -35,7 +35,8 @@ export function concatenate<B>(
     end += size;
     scalars[`end${p}`] = end;
   }
-  return { kernel: kernelOf(inputs.length, unit), bindings: [...inputs, out], scalars };
+  const kernel = kernelOf(inputs.length, unit, inner % 8 === 0);
+  return { kernel, bindings: [...inputs, out], scalars };
 }
 
 /** A kernel of {@link concatenate}, in the form that passes recognise. */
@@ -73,19 +74,20 @@ export function concatenatedWalks({ kernel, scalars }: Launch<unknown>): Walk[] 
 
 const kernels = new Map<string, ConcatenateKernel>();
 
-function kernelOf(parts: number, unit: 1 | 4): ConcatenateKernel {
-  const variant = `${parts}${unit === 4 ? ",quads" : ""}`;
+/** @param hasPairs whether the inner axis has whole pairs of quads, which GPUs move together. */
+function kernelOf(parts: number, unit: 1 | 4, hasPairs: boolean): ConcatenateKernel {
+  const variant = `${parts}${hasPairs ? ",pairs" : unit === 4 ? ",quads" : ""}`;
   let kernel = kernels.get(variant);
   if (!kernel) {
-    kernel = { ...makeKernel(parts, unit, variant), concatenates: { unit } };
+    kernel = { ...makeKernel(parts, unit, hasPairs, variant), concatenates: { unit } };
     kernels.set(variant, kernel);
   }
   return kernel;
 }
 
-function makeKernel(parts: number, unit: 1 | 4, variant: string): Kernel {
+function makeKernel(parts: number, unit: 1 | 4, hasPairs: boolean, variant: string): Kernel {
   const numbers = Array.from({ length: parts }, (_, p) => p);
-  return defineKernel({
+  return defineWovenKernel({
     name: "concatenate",
     epilogue: "store",
     variant,
@@ -97,29 +99,33 @@ function makeKernel(parts: number, unit: 1 | 4, variant: string): Kernel {
       name,
       type: "u32",
     })),
-    body({ bindings }) {
+    streams: () => hasPairs,
+    body({ bindings }, _, quads = 1) {
       const scalar = valueType(bindings[parts]?.dtype);
+      const quad = `vec4<${scalar}>`;
+      const inner = quads === 1 ? "s.inner" : "(s.inner / 2u)";
       const load = unit === 4 ? "load" : "at";
       const pieces = numbers.map((p) => {
         const start = p === 0 ? "0u" : `s.end${p - 1}`;
-        const at = `(o * (s.end${p} - ${start}) + j - ${start}) * s.inner + i`;
+        const at = `(o * (s.end${p} - ${start}) + j - ${start}) * ${inner} + i`;
         const condition = p < parts - 1 ? `if (j < s.end${p}) ` : "";
         return `  ${condition}{ return ${load}_input${p}(${at}); }\n`;
       });
       const lanes = [0, 1, 2, 3].map((l) => `value(index * 4u + ${l}u)`).join(", ");
       return `
-fn value(e: u32) -> ${unit === 4 ? `vec4<${scalar}>` : scalar} {
-  let i = e % s.inner;
-  let j = e / s.inner % s.end${parts - 1};
-  let o = e / s.inner / s.end${parts - 1};
+fn value(e: u32) -> ${quads === 2 ? "mat2x4f" : unit === 4 ? quad : scalar} {
+  let i = e % ${inner};
+  let j = e / ${inner} % s.end${parts - 1};
+  let o = e / ${inner} / s.end${parts - 1};
 ${pieces.join("")}}
 ${linearMain()}
-  if (index * 4u >= s.count) { return; }
-  store_out(index, ${unit === 4 ? "value(index)" : `vec4<${scalar}>(${lanes})`});
+  if (index * ${4 * quads}u >= s.count) { return; }
+  store_out(index, ${unit === 4 ? "value(index)" : `${quad}(${lanes})`});
 }
 `;
     },
-    workgroups: ({ count }) => linearWorkgroups(Math.ceil((count as number) / 4)),
+    workgroups: ({ count }, _lengths, _context, quads = 1) =>
+      linearWorkgroups(Math.ceil((count as number) / (4 * quads))),
     reference(views, scalars) {
       const out = views[parts] as KernelView;
       const row = (scalars.inner as number) * unit;

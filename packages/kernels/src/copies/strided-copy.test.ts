@@ -2,7 +2,15 @@ import type { DType } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { deviceMismatches, runOnCpu, testValues } from "../../test/harness.js";
+import {
+  deviceMismatches,
+  programsOf,
+  runOnCpu,
+  someGpu,
+  testValues,
+  withHardware,
+  withoutMemory,
+} from "../../test/harness.js";
 import { type StridedCopyAttributes, stridedCopy } from "./strided-copy.js";
 
 const inputLength = 1000;
@@ -41,7 +49,19 @@ const dimension = fc.record({
 
 interface Case extends StridedCopyAttributes {
   readonly dtype?: DType;
+  /** Of the result. Default: the same. */
+  readonly out?: DType;
 }
+
+/** Rows of whole pairs of quads. */
+const rowsOfPairs: StridedCopyAttributes = {
+  dimensions: [
+    { size: 3, stride: 24 },
+    { size: 2, stride: 8 },
+    { size: 16, stride: 1 },
+  ],
+  offset: 8,
+};
 
 const cases: readonly Case[] = [
   { dimensions: [{ size: 7, stride: 3 }], offset: 5 },
@@ -88,6 +108,20 @@ const cases: readonly Case[] = [
     ],
     dtype: "bfloat16",
   },
+  { ...rowsOfPairs, dtype: "float16" },
+  { ...rowsOfPairs, dtype: "float16", out: "bfloat16" },
+  { ...rowsOfPairs, dtype: "bfloat16", out: "float32" },
+  { ...rowsOfPairs, offset: 4, dtype: "float16" },
+  { dimensions: [{ size: 40, stride: 1 }], offset: 16, dtype: "bfloat16" },
+  {
+    dimensions: [
+      { size: 5, stride: 24, from: 1, to: 4 },
+      { size: 40, stride: 1, from: 8, to: 32 },
+    ],
+    offset: -24,
+    fill: -7,
+    dtype: "float16",
+  },
   { dimensions: [2, 3, 2, 3, 2, 3].map((size, d) => ({ size, stride: 1 + 7 * d })) },
   { dimensions: [{ size: 0, stride: 1 }] },
 ];
@@ -120,16 +154,37 @@ describe("stridedCopy", () => {
   it.each(tiers)("equals the reference on the GPU, %s tier", async (tier) => {
     const device = await requestTestDevice({ tier });
     const found: string[] = [];
-    for (const { dtype = "float32", ...attributes } of cases) {
-      const values = testValues(200).map((v) => (dtype === "uint32" ? 2 ** 31 + v * 128 : v));
-      const texts = await deviceMismatches(
-        device,
-        { input: { values, dtype }, out: { values: countOf(attributes), dtype } },
-        (target, bindings) => target.launch(stridedCopy(bindings, attributes)),
-        { out: { relative: 0, absolute: 0 } },
-      );
-      found.push(...texts.map((text) => `${JSON.stringify(attributes)}: ${text}`));
-    }
+    // With the programs of this adapter, and with those of GPUs.
+    for (const isGpu of [false, true])
+      for (const { dtype = "float32", out = dtype, ...attributes } of cases) {
+        const values = testValues(200).map((v) => (dtype === "uint32" ? 2 ** 31 + v * 128 : v));
+        const texts = await deviceMismatches(
+          device,
+          { input: { values, dtype }, out: { values: countOf(attributes), dtype: out } },
+          (target, bindings) =>
+            (isGpu ? withHardware(target, someGpu) : target).launch(
+              stridedCopy(bindings, attributes),
+            ),
+          { out: { relative: 0, absolute: 0 } },
+        );
+        found.push(...texts.map((text) => `${isGpu} ${JSON.stringify(attributes)}: ${text}`));
+      }
     expect(found).toEqual([]);
+  });
+
+  it("moves 16 bytes at a time on GPUs where its storage has 16 bits", () => {
+    const pairs = (dtype: DType, attributes = rowsOfPairs, hardware = someGpu): number => {
+      const operands = {
+        input: withoutMemory(200, dtype),
+        out: withoutMemory(countOf(attributes), dtype),
+      };
+      const codes = programsOf({ tier: "native", hardware }, (target) =>
+        target.launch(stridedCopy(operands, attributes)),
+      );
+      return (codes.stridedCopy?.split("array<vec4u>").length ?? 0) - 1;
+    };
+    expect([pairs("float16"), pairs("bfloat16"), pairs("float32")]).toEqual([2, 2, 0]);
+    expect(pairs("float16", { ...rowsOfPairs, offset: 4 })).toBe(0);
+    expect(pairs("float16", rowsOfPairs, { ...someGpu, class: "software" })).toBe(0);
   });
 });

@@ -39,7 +39,7 @@ export function stridedCopy<B>(
   requireLengths("stridedCopy", { out: operands.out }, { out: count });
   const merged = merge(dimensions);
   const isPadded = merged.some(({ size, from, to }) => from > 0 || to < size);
-  const unit = movesQuads(merged, offset) ? 4 : 1;
+  const unit = isContiguous(merged, offset, 4) ? 4 : 1;
   const scalars: Record<string, number> = { count, offset: offset / unit };
   for (let d = 0; d < merged.length; d++) {
     const { size, stride, from, to } = merged[d] as Walked;
@@ -59,6 +59,7 @@ export function stridedCopy<B>(
       unit,
       filled,
       byRows: lastOf(merged).size % 4 === 0,
+      hasPairs: isContiguous(merged, offset, 8),
     }),
     bindings: [operands.input, operands.out],
     scalars,
@@ -107,10 +108,10 @@ function merge(dimensions: readonly CopiedDimension[]): readonly Walked[] {
 
 const lastOf = (merged: readonly Walked[]): Walked => merged.at(-1) as Walked;
 
-/** Whether rows stay contiguous, so that copies move quads. */
-function movesQuads(merged: readonly Walked[], offset: number): boolean {
+/** Whether rows stay contiguous in units of so many elements, which copies move whole. */
+function isContiguous(merged: readonly Walked[], offset: number, unit: 4 | 8): boolean {
   const last = lastOf(merged);
-  const isWhole = (n: number): boolean => n % 4 === 0;
+  const isWhole = (n: number): boolean => n % unit === 0;
   return (
     last.stride === 1 &&
     [offset, last.size, last.from, last.to].every(isWhole) &&
@@ -125,6 +126,8 @@ interface Variant {
   readonly filled: Domain | undefined;
   /** Whether no quad of the result spans two rows (of the last dimension). */
   readonly byRows: boolean;
+  /** Whether rows stay contiguous in pairs of quads. Scalars count quads all the same. */
+  readonly hasPairs: boolean;
 }
 
 /** A kernel of {@link stridedCopy}, in the form that passes recognise. */
@@ -137,9 +140,10 @@ const isStridedCopy = (kernel: Kernel): kernel is StridedCopyKernel => "copies" 
 const kernels = new Map<string, StridedCopyKernel>();
 
 function kernelOf(variant: Variant): StridedCopyKernel {
-  const { rank, unit, filled, byRows } = variant;
+  const { rank, unit, filled, byRows, hasPairs } = variant;
   const padding = filled === undefined ? "" : filled === "float" ? ",padded" : `,padded ${filled}`;
-  const key = `${rank}${unit === 4 ? ",quads" : byRows ? ",rows" : ""}${padding}`;
+  const moved = hasPairs ? ",pairs" : unit === 4 ? ",quads" : byRows ? ",rows" : "";
+  const key = `${rank}${moved}${padding}`;
   let kernel = kernels.get(key);
   if (!kernel) {
     kernel = { ...makeKernel(variant, key), copies: variant };
@@ -149,10 +153,10 @@ function kernelOf(variant: Variant): StridedCopyKernel {
 }
 
 /**
- * Quads of a row that an invocation copies. Divisions are slow on CPUs, and each invocation divides once. On GPUs neighbours copy
- * neighbouring quads, so that they share lines of memory.
+ * Quads of a row, or pairs of them, that an invocation copies. Divisions are slow on CPUs, and each invocation divides once. On GPUs
+ * neighbours copy neighbouring ones, so that they share lines of memory.
  */
-const quadsEach = (context: Pick<ProgramContext, "hardware">): number => (isCpu(context) ? 16 : 1);
+const unitsEach = (context: Pick<ProgramContext, "hardware">): number => (isCpu(context) ? 16 : 1);
 
 const quadsOfRow = (size: number, unit: number): number => (size * unit) / 4;
 
@@ -169,7 +173,7 @@ function walk(last: number, isPadded: boolean): string {
 
 const isBetween = (c: string, d: number): string => `((${c} >= s.from${d}) & (${c} < s.to${d}))`;
 
-function makeKernel({ rank, unit, filled, byRows }: Variant, variant: string): Kernel {
+function makeKernel({ rank, unit, filled, byRows, hasPairs }: Variant, variant: string): Kernel {
   const isPadded = filled !== undefined;
   const axes = Array.from({ length: rank }, (_, d) => d);
   const perAxis = isPadded ? ["size", "stride", "from", "to"] : ["size", "stride"];
@@ -189,7 +193,8 @@ function makeKernel({ rank, unit, filled, byRows }: Variant, variant: string): K
       ),
       ...(filled ? [{ name: "fill", type: scalarType(filled), runtime: true }] : []),
     ],
-    body(context, woven) {
+    streams: () => hasPairs,
+    body(context, woven, quads = 1) {
       const [from, to] = context.bindings;
       const scalar = valueType(to?.dtype);
       const last = rank - 1;
@@ -219,6 +224,11 @@ ${linearMain()}
         ? "out_data[q] = input_data[place];"
         : "store_out(q, load_input(place));";
       const fill = `${scalar}(s.fill)`;
+      const filledUnit =
+        quads === 1 ? `vec4<${scalar}>(${fill})` : `mat2x4f(vec4f(${fill}), vec4f(${fill}))`;
+      // The unit of the input, and the first quad of unit j of the row.
+      const [unitOfInput, firstQuad] =
+        quads === 1 ? [`at + j * s.stride${last}`, "j"] : ["at / 2 + j", "(j * 2)"];
       const element = (l: number): string => {
         const value = `at_input(u32(at + (j * 4 + ${l}) * s.stride${last}))`;
         return isPadded
@@ -228,16 +238,16 @@ ${linearMain()}
       const quad =
         unit === 1
           ? `store_out(q, vec4<${scalar}>(${[0, 1, 2, 3].map(element).join(", ")}));`
-          : `let place = u32(at + j * s.stride${last});
-    ${isPadded ? `if (!(inside & ${isBetween("j", last)})) { store_out(q, vec4<${scalar}>(${fill})); continue; }` : ""}
+          : `let place = u32(${unitOfInput});
+    ${isPadded ? `if (!(inside & ${isBetween(firstQuad, last)})) { store_out(q, ${filledUnit}); continue; }` : ""}
     ${move}`;
-      const each = quadsEach(context);
+      const each = unitsEach(context);
       return `${linearMain()}
-  let length = s.size${last}${unit === 4 ? "" : " / 4"};
+  let length = s.size${last}${unit === 1 ? " / 4" : quads === 2 ? " / 2" : ""};
   let parts = (length + ${each - 1}) / ${each};
   let row = i32(index) / parts;
   let first = i32(index) % parts * ${each};
-  if (u32(row * length) * 4u >= s.count) { return; }
+  if (u32(row * length) * ${4 * quads}u >= s.count) { return; }
   var rest = row;
 ${rank > 1 ? walk(last - 1, isPadded) : "  let at = s.offset;\n  let inside = true;\n"}  for (var j = first; j < min(first + ${each}, length); j++) {
     let q = u32(row * length + j);
@@ -246,11 +256,11 @@ ${rank > 1 ? walk(last - 1, isPadded) : "  let at = s.offset;\n  let inside = tr
 }
 `;
     },
-    workgroups(scalars, _, context) {
-      const quads = Math.ceil((scalars.count as number) / 4);
-      if (!byRows || quads === 0) return linearWorkgroups(quads);
-      const length = quadsOfRow(scalars[`size${rank - 1}`] as number, unit);
-      return linearWorkgroups((quads / length) * Math.ceil(length / quadsEach(context)));
+    workgroups(scalars, _, context, quads = 1) {
+      const units = Math.ceil((scalars.count as number) / (4 * quads));
+      if (!byRows || units === 0) return linearWorkgroups(units);
+      const length = quadsOfRow(scalars[`size${rank - 1}`] as number, unit) / quads;
+      return linearWorkgroups((units / length) * Math.ceil(length / unitsEach(context)));
     },
     reference([input, out], scalars) {
       const [x, y] = [input, out] as [KernelView, KernelView];
