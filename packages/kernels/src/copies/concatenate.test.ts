@@ -107,7 +107,7 @@ describe("concatenate", () => {
         Binding<object>,
         Binding<object>,
       ];
-      const codes = programsOf({ tier: "native", hardware }, (target) =>
+      const codes = programsOf({ tier: "native", subgroupSize: 32, hardware }, (target) =>
         target.launch(concatenate({ inputs: [a, b], out }, { outer: 1, sizes: [1, 2], inner })),
       );
       return (codes.concatenate?.split("array<vec4u>").length ?? 0) - 1;

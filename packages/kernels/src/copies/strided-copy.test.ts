@@ -178,7 +178,7 @@ describe("stridedCopy", () => {
         input: withoutMemory(200, dtype),
         out: withoutMemory(countOf(attributes), dtype),
       };
-      const codes = programsOf({ tier: "native", hardware }, (target) =>
+      const codes = programsOf({ tier: "native", subgroupSize: 32, hardware }, (target) =>
         target.launch(stridedCopy(operands, attributes)),
       );
       return (codes.stridedCopy?.split("array<vec4u>").length ?? 0) - 1;
