@@ -7,8 +7,9 @@ import {
   coveringWindows,
   definePool,
   eachWindow,
+  movedOf,
+  type PoolTypes,
   type PoolWalk,
-  poolTypes,
   poolWalk,
   windows,
 } from "./window.js";
@@ -77,10 +78,13 @@ const divisor = (sizes: Sizes, row: string, column: string): string =>
     ? "f32(s.windowHeight * s.windowWidth)"
     : `f32(extent(${row}, s.strideHeight, s.paddingHeight, s.windowHeight, s.height, s.countedHeight) * extent(${column}, s.strideWidth, s.paddingWidth, s.windowWidth, s.width, s.countedWidth))`;
 
-const extentFunction = (sizes: Sizes): string =>
-  sizes === "equal"
-    ? ""
-    : `
+/** WGSL `divided(sum, size)`, and `extent` where sizes are counted. */
+const divisionFunctions = (sizes: Sizes, types: PoolTypes): string =>
+  `
+fn divided(sum: ${types.moved}, size: f32) -> ${types.moved} { return ${movedOf(types, ({ of }) => `${of("sum")} / size`)}; }
+${sizes === "equal" ? "" : extentFunction}`;
+
+const extentFunction = /* wgsl */ `
 // The elements that a window counts along an axis.
 fn extent(place: u32, stride: u32, padding: u32, window: u32, size: u32, counted: u32) -> u32 {
   let start = i32(place * stride) - i32(padding);
@@ -88,23 +92,22 @@ fn extent(place: u32, stride: u32, padding: u32, window: u32, size: u32, counted
 }
 `;
 
-const forwardKernels = ofSizes((walk, sizes) => {
-  const { value, load } = poolTypes[walk];
-  return definePool({
+const forwardKernels = ofSizes((walk, sizes) =>
+  definePool({
     name: "avgPool2d",
     ...variantOf(walk, sizes),
     reads: ["input"],
     out: "out",
     places: windows,
-    code: `${extentFunction(sizes)}
-fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {${coveredCells("row", "column")}  let plane = b * s.height;
-  var sum = ${value}(0.0);
+    code: (types) => `${divisionFunctions(sizes, types)}
+fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {${coveredCells("row", "column")}  let plane = b * s.height;
+  var sum = ${types.moved}();
   for (var h = rows.x; h < rows.y; h++) {
     for (var w = columns.x; w < columns.y; w++) {
-      sum += ${load}_input(((plane + h) * s.width + w) * depth() + c);
+      sum += ${types.load}_input(((plane + h) * s.width + w) * depth() + c);
     }
   }
-  return sum / ${divisor(sizes, "row", "column")};
+  return divided(sum, ${divisor(sizes, "row", "column")});
 }
 `,
     reference([x, y], scalars) {
@@ -115,38 +118,37 @@ fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {${coveredCells("r
       });
       for (let i = 0; i < sums.length; i++) (y as KernelView)[i] = (sums[i] as number) / sizeAt(i);
     },
-  });
-});
+  }),
+);
 
 const backwardKernels = ofSizes((walk, sizes) => {
-  const { value, load } = poolTypes[walk];
-  const term = `${load}_outGradient(((plane + oh) * s.outWidth + ow) * depth() + c)`;
-  const [each, whole] =
-    sizes === "equal"
-      ? ["", ` / ${divisor(sizes, "", "")}`]
-      : [` / ${divisor(sizes, "oh", "ow")}`, ""];
+  const gradient = ({ load }: PoolTypes): string =>
+    `${load}_outGradient(((plane + oh) * s.outWidth + ow) * depth() + c)`;
+  // Where all windows have one size, the sum is divided once.
+  const areEqual = sizes === "equal";
+  const term = (types: PoolTypes): string =>
+    areEqual ? gradient(types) : `divided(${gradient(types)}, ${divisor(sizes, "oh", "ow")})`;
   return definePool({
     name: "avgPool2dBackward",
     ...variantOf(walk, sizes),
     reads: ["outGradient"],
     out: "inputGradient",
     places: cells,
-    code: `${extentFunction(sizes)}
-fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {${coveringWindows}  let plane = b * s.outHeight;
-  var sum = ${value}(0.0);
+    code: (types) => `${divisionFunctions(sizes, types)}
+fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {${coveringWindows}  let plane = b * s.outHeight;
+  var sum = ${types.moved}();
   for (var oh = ohs.x; oh < ohs.y; oh++) {
     for (var ow = ows.x; ow < ows.y; ow++) {
-      sum += ${term}${each};
+      sum += ${term(types)};
     }
   }
-  return sum${whole};
+  return ${areEqual ? `divided(sum, ${divisor(sizes, "", "")})` : "sum"};
 }
 `,
     reference([dy, dx], scalars) {
       const sums = new Float64Array((dx as KernelView).length);
       const sizeAt = sizeOfWindows(scalars);
-      // Where all windows have one size, the sum is divided once, as in the program.
-      const [inTerm, inSum] = sizes === "equal" ? [() => 1, sizeAt] : [sizeAt, () => 1];
+      const [inTerm, inSum] = areEqual ? [() => 1, sizeAt] : [sizeAt, () => 1];
       eachChannel(scalars, (to, from) => {
         sums[from] = (sums[from] as number) + (dy?.[to] as number) / inTerm(to);
       });

@@ -1,15 +1,18 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { type PoolAttributes, type PoolScalars, poolScalars } from "./shape.js";
 import {
+  byQuadWalk,
   byWalk,
   cells,
   coveredCells,
   coveringWindows,
   definePool,
+  eachHalf,
   eachWindow,
+  movedOf,
   type PoolPlaces,
+  type PoolTypes,
   type PoolWalk,
-  poolTypes,
   poolWalk,
   windows,
 } from "./window.js";
@@ -25,7 +28,8 @@ export function maxPool2d<B>(
   const { input, out } = operands;
   const scalars = poolScalars("maxPool2d", { input }, { out }, attributes);
   const walk = poolWalk(attributes);
-  const kernel = walk === "quads" && isPairs(attributes) ? pairsKernel : windowKernels[walk];
+  const kernels = isTwoByTwo(attributes) ? twoByTwoKernels : windowKernels;
+  const kernel = kernels[walk];
   return { kernel, bindings: [input, out], scalars };
 }
 
@@ -49,17 +53,21 @@ export function maxPool2dBackward<B>(
     attributes,
   );
   const walk = poolWalk(attributes);
-  const areDisjointPairs =
-    isPairs(attributes) && attributes.stride[0] === 2 && attributes.stride[1] === 2;
-  const kernel =
-    walk === "quads" && areDisjointPairs ? pairsBackwardKernel : windowBackwardKernels[walk];
+  const areDisjoint =
+    isTwoByTwo(attributes) && attributes.stride[0] === 2 && attributes.stride[1] === 2;
+  const kernels = areDisjoint ? twoByTwoBackwardKernels : windowBackwardKernels;
+  const kernel = kernels[walk];
   return { kernel, bindings: [input, outGradient, inputGradient], scalars };
 }
 
-const isPairs = ({ window, padding, ceilMode = false }: PoolAttributes): boolean =>
+const isTwoByTwo = ({ window, padding, ceilMode = false }: PoolAttributes): boolean =>
   window[0] === 2 && window[1] === 2 && padding[0] === 0 && padding[1] === 0 && !ceilMode;
 
-const forwardKernel = (variant: string, walk: PoolWalk, compute: string): Kernel =>
+const forwardKernel = (
+  variant: string,
+  walk: PoolWalk,
+  compute: (types: PoolTypes) => string,
+): Kernel =>
   definePool({
     name: "maxPool2d",
     variant,
@@ -67,14 +75,14 @@ const forwardKernel = (variant: string, walk: PoolWalk, compute: string): Kernel
     reads: ["input"],
     out: "out",
     places: windows,
-    code: takes(walk) + compute,
+    code: (types) => takes(types) + compute(types),
     reference: ([x, y], scalars) => setMaxima(x as KernelView, y as KernelView, scalars),
   });
 
 const backwardKernel = (
   variant: string,
   walk: PoolWalk,
-  code: string,
+  code: (types: PoolTypes) => string,
   more: { readonly places: PoolPlaces; readonly statement?: string },
 ): Kernel =>
   definePool({
@@ -83,7 +91,7 @@ const backwardKernel = (
     walk,
     reads: ["input", "outGradient"],
     out: "inputGradient",
-    code: takes(walk) + code,
+    code: (types) => takes(types) + code(types),
     ...more,
     reference: ([x, dy, dx], scalars) =>
       setWinners(x as KernelView, dy as KernelView, dx as KernelView, scalars),
@@ -93,29 +101,37 @@ const backwardKernel = (
  * `takes(v, best)`: whether v replaces `best`. It tests the bits for NaN, because WGSL may assume that NaN does not occur
  * in comparisons.
  */
-function takes(walk: PoolWalk): string {
-  const { value, index, mask } = poolTypes[walk];
-  return `
+const takes = ({ value, index, mask }: PoolTypes): string => `
 fn is_nan(v: ${value}) -> ${mask} { return (bitcast<${index}>(v) & ${index}(0x7fffffffu)) > ${index}(0x7f800000u); }
 fn takes(v: ${value}, best: ${value}) -> ${mask} { return ((v > best) & !is_nan(best)) | is_nan(v); }
 `;
-}
 
 /** Row h, column w of the image whose first row is `plane`. */
-const cellAt = (walk: PoolWalk, h: string, w: string): string =>
-  `${poolTypes[walk].load}_input(((plane + ${h}) * s.width + ${w}) * depth() + c)`;
+const cellAt = ({ load }: PoolTypes, h: string, w: string): string =>
+  `${load}_input(((plane + ${h}) * s.width + ${w}) * depth() + c)`;
+
+/** The value v, where it replaces `best`. */
+const larger = (best: string, v: string): string => `select(${best}, ${v}, takes(${v}, ${best}))`;
+
+/** Declares `v0` to `v3`, the cells of a window of 2×2 whose left column begins at `first` and `below`. */
+const loadSquare = `  let v0 = load_input(first);
+  let v1 = load_input(first + depth());
+  let v2 = load_input(below);
+  let v3 = load_input(below + depth());
+`;
 
 const windowKernels = byWalk((walk) =>
   forwardKernel(
     `window,${walk}`,
     walk,
-    `fn compute(b: u32, row: u32, column: u32, c: u32) -> ${poolTypes[walk].value} {${coveredCells("row", "column")}
+    (types) => `
+fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {${coveredCells("row", "column")}
   let plane = b * s.height;
-  var best = ${cellAt(walk, "rows.x", "columns.x")};
+  var best = ${cellAt(types, "rows.x", "columns.x")};
   for (var h = rows.x; h < rows.y; h++) {
     for (var w = columns.x; w < columns.y; w++) {
-      let v = ${cellAt(walk, "h", "w")};
-      best = select(best, v, takes(v, best));
+      let v = ${cellAt(types, "h", "w")};
+      best = ${movedOf(types, ({ of }) => larger(of("best"), of("v")))};
     }
   }
   return best;
@@ -124,54 +140,64 @@ const windowKernels = byWalk((walk) =>
   ),
 );
 
-const pairsKernel: Kernel = forwardKernel(
-  "2x2,quads",
-  "quads",
-  `fn compute(b: u32, row: u32, column: u32, c: u32) -> vec4f {
+const twoByTwoKernels = {
+  ...windowKernels,
+  ...byQuadWalk((walk) =>
+    forwardKernel(
+      `2x2,${walk}`,
+      walk,
+      (types) => `
+fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {
   let corner = (b * s.height + row * s.strideHeight) * s.width + column * s.strideWidth;
   let first = corner * depth() + c;
   let below = first + s.width * depth();
-  let v0 = load_input(first);
-  let v1 = load_input(first + depth());
-  let v2 = load_input(below);
-  let v3 = load_input(below + depth());
-  let upper = select(v0, v1, takes(v1, v0));
-  let three = select(upper, v2, takes(v2, upper));
-  return select(three, v3, takes(v3, three));
+${loadSquare}  let upper = ${movedOf(types, ({ of }) => larger(of("v0"), of("v1")))};
+  let three = ${movedOf(types, ({ of }) => larger(of("upper"), of("v2")))};
+  return ${movedOf(types, ({ of }) => larger(of("three"), of("v3")))};
 }
 `,
-);
+    ),
+  ),
+};
 
-const windowBackwardKernels = byWalk((walk) => {
-  const { value, index, load } = poolTypes[walk];
-  return backwardKernel(
+const windowBackwardKernels = byWalk((walk) =>
+  backwardKernel(
     `window,${walk}`,
     walk,
-    `
-fn compute(b: u32, row: u32, column: u32, c: u32) -> ${value} {
-  let plane = b * s.height;${coveringWindows}  var gradient = ${value}(0.0);
-  for (var oh = ohs.x; oh < ohs.y; oh++) {
+    (types) => `
+fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {
+  let plane = b * s.height;${coveringWindows}${eachHalf(types, ({ own }) => `  var ${own("gradient")} = ${types.value}(0.0);\n`)}  for (var oh = ohs.x; oh < ohs.y; oh++) {
     for (var ow = ows.x; ow < ows.y; ow++) {${coveredCells("oh", "ow")}
-      var best = ${cellAt(walk, "rows.x", "columns.x")};
-      var winner = ${index}(rows.x * s.width + columns.x);
-      for (var h = rows.x; h < rows.y; h++) {
+      let corner = ${cellAt(types, "rows.x", "columns.x")};
+${eachHalf(
+  types,
+  ({ own, of }) => `      var ${own("best")} = ${of("corner")};
+      var ${own("winner")} = ${types.index}(rows.x * s.width + columns.x);
+`,
+)}      for (var h = rows.x; h < rows.y; h++) {
         for (var w = columns.x; w < columns.y; w++) {
-          let v = ${cellAt(walk, "h", "w")};
-          let wins = takes(v, best);
-          best = select(best, v, wins);
-          winner = select(winner, ${index}(h * s.width + w), wins);
-        }
+          let v = ${cellAt(types, "h", "w")};
+${eachHalf(
+  types,
+  ({ own, of }) => `          let ${own("wins")} = takes(${of("v")}, ${own("best")});
+          ${own("best")} = select(${own("best")}, ${of("v")}, ${own("wins")});
+          ${own("winner")} = select(${own("winner")}, ${types.index}(h * s.width + w), ${own("wins")});
+`,
+)}        }
       }
-      let dy = ${load}_outGradient(((b * s.outHeight + oh) * s.outWidth + ow) * depth() + c);
-      gradient += select(${value}(0.0), dy, winner == ${index}(row * s.width + column));
-    }
+      let dy = ${types.load}_outGradient(((b * s.outHeight + oh) * s.outWidth + ow) * depth() + c);
+${eachHalf(
+  types,
+  ({ own, of }) =>
+    `      ${own("gradient")} += select(${types.value}(0.0), ${of("dy")}, ${own("winner")} == ${types.index}(row * s.width + column));\n`,
+)}    }
   }
-  return gradient;
+  return ${movedOf(types, ({ own }) => own("gradient"))};
 }
 `,
     { places: cells },
-  );
-});
+  ),
+);
 
 /** Squares of four cells, and the partial ones at an odd edge. */
 const squares: PoolPlaces = {
@@ -180,36 +206,30 @@ const squares: PoolPlaces = {
   size: ({ height, width }) => [Math.ceil(height / 2), Math.ceil(width / 2)],
 };
 
-// Windows that do not overlap: an invocation owns their four cells, and those at an odd edge that no window covers.
-const pairsBackwardKernel: Kernel = backwardKernel(
-  "2x2,quads",
-  "quads",
-  `
+const scatter = (types: PoolTypes): string => `
 fn scatter(b: u32, oh: u32, ow: u32, c: u32) {
   let first = ((b * s.height + oh * 2u) * s.width + ow * 2u) * depth() + c;
   let below = first + s.width * depth();
   let isWide = ow < s.outWidth;
   let isTall = oh < s.outHeight;
-  var g0 = vec4f(0.0);
-  var g1 = vec4f(0.0);
-  var g2 = vec4f(0.0);
-  var g3 = vec4f(0.0);
-  if (isWide && isTall) {
-    let v0 = load_input(first);
-    let v1 = load_input(first + depth());
-    let v2 = load_input(below);
-    let v3 = load_input(below + depth());
-    let dy = load_outGradient(((b * s.outHeight + oh) * s.outWidth + ow) * depth() + c);
-    let take1 = takes(v1, v0);
-    let upper = select(v0, v1, take1);
-    let take2 = takes(v2, upper);
-    let three = select(upper, v2, take2);
-    let take3 = takes(v3, three);
-    g3 = select(g3, dy, take3);
-    g2 = select(g2, dy, take2 & !take3);
-    g1 = select(g1, dy, take1 & !take2 & !take3);
-    g0 = select(dy, g0, take1 | take2 | take3);
-  }
+${[0, 1, 2, 3].map((cell) => `  var g${cell} = ${types.moved}();\n`).join("")}  if (isWide && isTall) {
+${loadSquare}    let dy = load_outGradient(((b * s.outHeight + oh) * s.outWidth + ow) * depth() + c);
+${eachHalf(
+  types,
+  ({ of }) => `    {
+      let take1 = takes(${of("v1")}, ${of("v0")});
+      let upper = select(${of("v0")}, ${of("v1")}, take1);
+      let take2 = takes(${of("v2")}, upper);
+      let three = select(upper, ${of("v2")}, take2);
+      let take3 = takes(${of("v3")}, three);
+      let none = vec4f(0.0);
+      ${of("g3")} = select(none, ${of("dy")}, take3);
+      ${of("g2")} = select(none, ${of("dy")}, take2 & !take3);
+      ${of("g1")} = select(none, ${of("dy")}, take1 & !take2 & !take3);
+      ${of("g0")} = select(${of("dy")}, none, take1 | take2 | take3);
+    }
+`,
+)}  }
   store_inputGradient(first, g0);
   if (isWide) { store_inputGradient(first + depth(), g1); }
   if (isTall) {
@@ -217,9 +237,18 @@ fn scatter(b: u32, oh: u32, ow: u32, c: u32) {
     if (isWide) { store_inputGradient(below + depth(), g3); }
   }
 }
-`,
-  { places: squares, statement: "scatter(b, row, column, c);" },
-);
+`;
+
+// Windows that do not overlap: an invocation owns their four cells, and those at an odd edge that no window covers.
+const twoByTwoBackwardKernels = {
+  ...windowBackwardKernels,
+  ...byQuadWalk((walk) =>
+    backwardKernel(`2x2,${walk}`, walk, scatter, {
+      places: squares,
+      statement: "scatter(b, row, column, c);",
+    }),
+  ),
+};
 
 function setMaxima(x: KernelView, y: KernelView, scalars: PoolScalars): void {
   const { channels } = scalars;

@@ -1,7 +1,16 @@
-import type { HalfDType, KernelView } from "@halfstep/device";
+import type { HalfDType, Hardware, KernelView } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
-import { deviceMismatches, type Launches, runOnCpu, testValues } from "../../test/harness.js";
+import {
+  deviceMismatches,
+  type Launches,
+  programsOf,
+  runOnCpu,
+  someGpu,
+  testValues,
+  withHardware,
+  withoutMemory,
+} from "../../test/harness.js";
 import { avgPool2d, avgPool2dBackward } from "./avg-pool.js";
 import { maxPool2d, maxPool2dBackward } from "./max-pool.js";
 import { type PoolAttributes, poolOutputSize } from "./shape.js";
@@ -30,6 +39,15 @@ const cases: readonly Case[] = [
   { batch: 0, height: 4, width: 4, channels: 4, ...pairs },
   { batch: 2, height: 6, width: 6, channels: 4, ...pairs, storage: "float16" },
   { batch: 2, height: 5, width: 5, channels: 3, ...pairs, storage: "bfloat16" },
+];
+
+/** Channels in pairs of quads, stored in 16 bits. */
+const casesOfPairs: readonly Case[] = [
+  { batch: 3, height: 7, width: 9, channels: 8, ...pairs, storage: "float16" },
+  { batch: 2, height: 6, width: 4, channels: 24, ...pairs, stride: [1, 1], storage: "bfloat16" },
+  { ...(cases[3] as Case), storage: "bfloat16" },
+  { ...(cases[3] as Case), channels: 16, storage: "float16" },
+  { ...(cases[3] as Case), ceilMode: true, countIncludePad: false, storage: "float16" },
 ];
 
 const resultSize = (attributes: Case): number => {
@@ -143,7 +161,7 @@ describe.each(await testTiers())("pooling on the GPU, %s tier", (tier) => {
   it("equals the reference", async () => {
     const device = await requestTestDevice({ tier });
     const found: string[] = [];
-    for (const attributes of cases) {
+    for (const attributes of [...cases, ...casesOfPairs]) {
       const sums = toleranceOf(attributes);
       const texts = await deviceMismatches(device, operandsOf(attributes), launchesOf(attributes), {
         max: { relative: 0, absolute: 0 },
@@ -156,21 +174,81 @@ describe.each(await testTiers())("pooling on the GPU, %s tier", (tier) => {
     expect(found).toEqual([]);
   });
 
+  it("equals the reference with the programs of GPUs", async () => {
+    const device = await requestTestDevice({ tier });
+    const found: string[] = [];
+    for (const attributes of casesOfPairs) {
+      const launches = launchesOf(attributes);
+      const sums = toleranceOf(attributes);
+      const texts = await deviceMismatches(
+        device,
+        operandsOf(attributes),
+        (target, bindings) => launches(withHardware(target, someGpu), bindings),
+        {
+          max: { relative: 0, absolute: 0 },
+          ...{ maxGradient: sums, mean: sums, meanGradient: sums },
+        },
+      );
+      found.push(...texts.map((text) => `${title(attributes)}: ${text}`));
+    }
+    expect(found).toEqual([]);
+  });
+
   it("lets NaN win and infinities count", async () => {
     const device = await requestTestDevice({ tier });
     const found: string[] = [];
-    for (const attributes of [cases[0], cases[2], cases[3]] as Case[]) {
+    const some = [cases[0], cases[2], cases[3]] as Case[];
+    for (const [isGpu, attributes] of [
+      ...some.map((each) => [false, each] as const),
+      ...casesOfPairs.map((each) => [true, each] as const),
+    ]) {
+      const launches = launchesOf(attributes);
       const operands = operandsOf(attributes);
       const values: KernelView = operands.input.values;
       for (let i = 5; i < values.length; i += 11)
         values[i] = [Number.NaN, Infinity, -Infinity][i % 3] as number;
-      const texts = await deviceMismatches(device, operands, launchesOf(attributes), {
-        max: { relative: 0, absolute: 0 },
-        maxGradient: toleranceOf(attributes),
-        mean: toleranceOf(attributes),
-      });
+      const texts = await deviceMismatches(
+        device,
+        operands,
+        (target, bindings) => launches(isGpu ? withHardware(target, someGpu) : target, bindings),
+        {
+          max: { relative: 0, absolute: 0 },
+          maxGradient: toleranceOf(attributes),
+          mean: toleranceOf(attributes),
+        },
+      );
       found.push(...texts.map((text) => `${title(attributes)}: ${text}`));
     }
     expect(found).toEqual([]);
+  });
+});
+
+describe("the WGSL of pooling", () => {
+  /** How many bindings of each kernel move pairs of quads. */
+  function pairsOf(attributes: Case, hardware: Hardware): Readonly<Record<string, number>> {
+    const { batch, height, width, channels, storage = "float32" } = attributes;
+    const all = withoutMemory(batch * height * width * channels, storage);
+    const result = withoutMemory(resultSize(attributes), storage);
+    const operands = {
+      ...{ input: all, maxGradient: all, meanGradient: all },
+      ...{ outGradient: result, max: result, mean: result },
+    };
+    const codes = programsOf({ tier: "native", subgroupSize: 32, hardware }, (target) =>
+      launchesOf(attributes)(target as never, operands as never),
+    );
+    return Object.fromEntries(
+      Object.entries(codes).map(([name, code]) => [name, code.split("array<vec4u>").length - 1]),
+    );
+  }
+
+  it("moves 16 bytes at a time on GPUs where its storage has 16 bits", () => {
+    const moved = { maxPool2d: 2, maxPool2dBackward: 3, avgPool2d: 2, avgPool2dBackward: 2 };
+    const none = { maxPool2d: 0, maxPool2dBackward: 0, avgPool2d: 0, avgPool2dBackward: 0 };
+    for (const each of casesOfPairs) {
+      expect(pairsOf(each, someGpu)).toEqual(moved);
+      expect(pairsOf({ ...each, channels: 12 }, someGpu)).toEqual(none);
+      expect(pairsOf({ ...each, storage: "float32" }, someGpu)).toEqual(none);
+      expect(pairsOf(each, { ...someGpu, class: "software" })).toEqual(none);
+    }
   });
 });

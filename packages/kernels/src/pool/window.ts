@@ -1,21 +1,62 @@
 import type { Kernel, KernelView } from "@halfstep/device";
-import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { defineWovenKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import type { UnitQuads } from "../wgsl/quad-units.js";
 import { type PoolAttributes, type PoolScalars, poolScalarNames } from "./shape.js";
 
-/** Whether an invocation handles a quad of channels of one place, or four elements with a place each. */
-export type PoolWalk = "quads" | "gather";
+/**
+ * Whether an invocation handles a quad of channels of one place, or four elements with a place each. In "pairs" it handles two quads where
+ * they are moved together, and one elsewhere.
+ */
+export type PoolWalk = "pairs" | "quads" | "gather";
 
-export const poolWalk = ({ channels }: PoolAttributes): PoolWalk =>
-  channels % 4 === 0 ? "quads" : "gather";
+export function poolWalk({ channels }: PoolAttributes): PoolWalk {
+  if (channels % 8 === 0) return "pairs";
+  return channels % 4 === 0 ? "quads" : "gather";
+}
 
-/** The type of a value in a walk, and how to read a binding by the value's index. */
-export const poolTypes: Record<
-  PoolWalk,
-  { readonly value: string; readonly index: string; readonly mask: string; readonly load: string }
-> = {
-  quads: { value: "vec4f", index: "vec4u", mask: "vec4<bool>", load: "load" },
-  gather: { value: "f32", index: "u32", mask: "bool", load: "at" },
-};
+/** WGSL of a walk: the type of a value and of its index, and how to read a binding by the value's index. */
+export interface PoolTypes {
+  readonly value: string;
+  readonly index: string;
+  readonly mask: string;
+  readonly load: string;
+  /** The type of what is loaded and stored at a time: a value, or a pair of them. */
+  readonly moved: string;
+  /** The values of a pair: a suffix of their variables, and how each is read from a pair. */
+  readonly halves: readonly PoolHalf[];
+}
+
+/** One of two values that are moved together, or a value alone. */
+export interface PoolHalf {
+  readonly own: (name: string) => string;
+  readonly of: (moved: string) => string;
+}
+
+const alone: PoolHalf = { own: (name) => name, of: (moved) => moved };
+
+/** The types in a walk that moves so many quads at a time. */
+export function poolTypes(walk: PoolWalk, quads: UnitQuads): PoolTypes {
+  if (walk === "gather")
+    return {
+      ...{ value: "f32", index: "u32", mask: "bool", load: "at" },
+      ...{ moved: "f32", halves: [alone] },
+    };
+  const types = { value: "vec4f", index: "vec4u", mask: "vec4<bool>", load: "load" };
+  if (quads === 1) return { ...types, moved: "vec4f", halves: [alone] };
+  const halves = [0, 1].map((half) => ({
+    own: (name: string) => `${name}_${half}`,
+    of: (moved: string) => `${moved}[${half}]`,
+  }));
+  return { ...types, moved: "mat2x4f", halves };
+}
+
+/** WGSL for each value that is moved at a time. */
+export const eachHalf = ({ halves }: PoolTypes, code: (half: PoolHalf) => string): string =>
+  halves.map(code).join("");
+
+/** What is moved, of a WGSL expression for each of its values. */
+export const movedOf = ({ halves, moved }: PoolTypes, value: (half: PoolHalf) => string): string =>
+  halves.length === 1 ? halves.map(value).join("") : `${moved}(${halves.map(value).join(", ")})`;
 
 /** The places of an image for which a kernel has results, in WGSL and in JavaScript. */
 export interface PoolPlaces {
@@ -50,10 +91,10 @@ interface PoolDefinition {
   /** Scalars beside those of all pools. */
   readonly scalars?: readonly string[];
   /**
-   * WGSL with a function `compute(b, row, column, c)` that returns the value of `out` at a place. It may call `depth()`, the number of
-   * values at a place, `covered` and `covering`.
+   * WGSL with a function `compute(b, row, column, c)` that returns what is moved to `out` at a place. It may call `depth()`, the number of
+   * these at a place, `covered` and `covering`.
    */
-  readonly code: string;
+  readonly code: (types: PoolTypes) => string;
   /** For kernels of quads with their own stores: the statement that runs at each place, instead of `compute`. */
   readonly statement?: string;
   reference(views: readonly KernelView[], scalars: PoolScalars): void;
@@ -62,7 +103,7 @@ interface PoolDefinition {
 export function definePool(definition: PoolDefinition): Kernel {
   const { name, variant, walk, reads, out, places, code, statement, reference } = definition;
   const scalarNames = [...poolScalarNames, ...(definition.scalars ?? [])];
-  return defineKernel({
+  return defineWovenKernel({
     name,
     variant,
     epilogue: "store",
@@ -71,18 +112,19 @@ export function definePool(definition: PoolDefinition): Kernel {
       { name: out, access: "write" },
     ],
     scalars: scalarNames.map((scalar) => ({ name: scalar, type: "u32" })),
-    body: () =>
-      windowFunctions(walk) +
-      code +
+    streams: () => walk === "pairs",
+    body: (_context, _woven, quads = 1) =>
+      windowFunctions(walk, quads) +
+      code(poolTypes(walk, quads)) +
       (statement ? placeLoop(places, statement) : placeMain(walk, out, places)),
-    workgroups(values) {
+    workgroups(values, _lengths, _context, quads = 1) {
       const scalars = values as PoolScalars;
       const [height, width] = places.size(scalars);
       const { batch, channels } = scalars;
       return linearWorkgroups(
-        walk === "quads"
-          ? (batch * height * Math.ceil(width / stripLength) * channels) / 4
-          : Math.ceil((batch * height * width * channels) / 4),
+        walk === "gather"
+          ? Math.ceil((batch * height * width * channels) / 4)
+          : (batch * height * Math.ceil(width / stripLength) * channels) / (4 * quads),
       );
     },
     reference: (views, scalars) => reference(views, scalars as PoolScalars),
@@ -91,12 +133,21 @@ export function definePool(definition: PoolDefinition): Kernel {
 
 /** A kernel for each walk. */
 export const byWalk = (make: (walk: PoolWalk) => Kernel): Readonly<Record<PoolWalk, Kernel>> => ({
+  pairs: make("pairs"),
   quads: make("quads"),
   gather: make("gather"),
 });
 
-const windowFunctions = (walk: PoolWalk): string => `
-fn depth() -> u32 { return ${walk === "quads" ? "s.channels / 4u" : "s.channels"}; }
+/** A kernel for each walk by quads. */
+export const byQuadWalk = (
+  make: (walk: PoolWalk) => Kernel,
+): Readonly<Record<"pairs" | "quads", Kernel>> => ({
+  pairs: make("pairs"),
+  quads: make("quads"),
+});
+
+const windowFunctions = (walk: PoolWalk, quads: UnitQuads): string => `
+fn depth() -> u32 { return s.channels${walk === "gather" ? "" : ` / ${4 * quads}u`}; }
 // The cells of an axis that a window covers, [from, to).
 fn covered(place: u32, stride: u32, padding: u32, window: u32, size: u32) -> vec2u {
   let start = i32(place * stride) - i32(padding);
@@ -125,7 +176,7 @@ export const coveringWindows: string = `
 /** Places along a row for one invocation: computing its start costs as much as a few places. */
 const stripLength = 4;
 
-/** An entry point that runs `statement` for each place (b, row, column) and each quad of channels `c`. */
+/** An entry point that runs `statement` for each place (b, row, column) and each quad of channels `c`, or pair of them. */
 const placeLoop = ({ height, width }: PoolPlaces, statement: string): string => `${linearMain()}
   let height = ${height};
   let width = ${width};
@@ -146,7 +197,7 @@ const placeLoop = ({ height, width }: PoolPlaces, statement: string): string => 
 /** An entry point that stores `compute(b, row, column, c)` for each place of `out`. */
 function placeMain(walk: PoolWalk, out: string, places: PoolPlaces): string {
   const { height, width } = places;
-  if (walk === "quads")
+  if (walk !== "gather")
     return placeLoop(
       places,
       `store_${out}(((b * ${height} + row) * ${width} + column) * depth() + c, compute(b, row, column, c));`,
