@@ -28,8 +28,8 @@ export function maxPool2d<B>(
   const { input, out } = operands;
   const scalars = poolScalars("maxPool2d", { input }, { out }, attributes);
   const walk = poolWalk(attributes);
-  const kernels = isTwoByTwo(attributes) ? twoByTwoKernels : windowKernels;
-  const kernel = kernels[walk];
+  const kernel =
+    walk !== "gather" && isTwoByTwo(attributes) ? twoByTwoKernels[walk] : windowKernels[walk];
   return { kernel, bindings: [input, out], scalars };
 }
 
@@ -55,8 +55,8 @@ export function maxPool2dBackward<B>(
   const walk = poolWalk(attributes);
   const areDisjoint =
     isTwoByTwo(attributes) && attributes.stride[0] === 2 && attributes.stride[1] === 2;
-  const kernels = areDisjoint ? twoByTwoBackwardKernels : windowBackwardKernels;
-  const kernel = kernels[walk];
+  const kernel =
+    walk !== "gather" && areDisjoint ? twoByTwoBackwardKernels[walk] : windowBackwardKernels[walk];
   return { kernel, bindings: [input, outGradient, inputGradient], scalars };
 }
 
@@ -140,13 +140,11 @@ fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {${coveredCe
   ),
 );
 
-const twoByTwoKernels = {
-  ...windowKernels,
-  ...byQuadWalk((walk) =>
-    forwardKernel(
-      `2x2,${walk}`,
-      walk,
-      (types) => `
+const twoByTwoKernels = byQuadWalk((walk) =>
+  forwardKernel(
+    `2x2,${walk}`,
+    walk,
+    (types) => `
 fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {
   let corner = (b * s.height + row * s.strideHeight) * s.width + column * s.strideWidth;
   let first = corner * depth() + c;
@@ -156,9 +154,8 @@ ${loadSquare}  let upper = ${movedOf(types, ({ of }) => larger(of("v0"), of("v1"
   return ${movedOf(types, ({ of }) => larger(of("three"), of("v3")))};
 }
 `,
-    ),
   ),
-};
+);
 
 const windowBackwardKernels = byWalk((walk) =>
   backwardKernel(
@@ -240,15 +237,12 @@ ${eachHalf(
 `;
 
 // Windows that do not overlap: an invocation owns their four cells, and those at an odd edge that no window covers.
-const twoByTwoBackwardKernels = {
-  ...windowBackwardKernels,
-  ...byQuadWalk((walk) =>
-    backwardKernel(`2x2,${walk}`, walk, scatter, {
-      places: squares,
-      statement: "scatter(b, row, column, c);",
-    }),
-  ),
-};
+const twoByTwoBackwardKernels = byQuadWalk((walk) =>
+  backwardKernel(`2x2,${walk}`, walk, scatter, {
+    places: squares,
+    statement: "scatter(b, row, column, c);",
+  }),
+);
 
 function setMaxima(x: KernelView, y: KernelView, scalars: PoolScalars): void {
   const { channels } = scalars;
