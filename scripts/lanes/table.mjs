@@ -83,14 +83,6 @@ export const lanes = [
     differing: [flushed],
   },
   {
-    name: "eight-lanes",
-    what: "tensors on subgroups of eight; `npm test` has them on four",
-    driver: ownAdapter,
-    env: { LP_NATIVE_VECTOR_WIDTH: "256", ...bestTier },
-    tests: { "packages/tensor": { suites: true } },
-    differing: [],
-  },
-  {
     name: "swiftshader",
     what: "packed with subgroups",
     driver: swiftShader,
