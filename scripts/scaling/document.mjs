@@ -72,7 +72,7 @@ request that may wait behind the data of the other direction: at 10 Mbit/s excha
     .map(({ task, step }) => `${ms(step - plain.step)} ms (${task.wire}, ${task.buckets})`)
     .join(", ")}.
 
-Measured in turns, on ${date}:
+Measured in turns, on ${date}. Of each figure the fastest of several measurements counts, because other work on the machine only delays them:
 
 ${overlapLine(overlap)}
 - Weak scaling from one rank to two at 1000 Mbit/s, the time of a step alone by that of a step together:

@@ -14,7 +14,7 @@ export function poolWalk({ channels }: PoolAttributes): PoolWalk {
   return channels % 4 === 0 ? "quads" : "gather";
 }
 
-/** WGSL of a walk: the type of a value and of its index, and how to read a binding by the value's index. */
+/** WGSL of a walk: the types of a value, of an index and of a comparison for each of its lanes, and the name of a load. */
 export interface PoolTypes {
   readonly value: string;
   readonly index: string;
@@ -22,13 +22,15 @@ export interface PoolTypes {
   readonly load: string;
   /** The type of what is loaded and stored at a time: a value, or a pair of them. */
   readonly moved: string;
-  /** The values of a pair: a suffix of their variables, and how each is read from a pair. */
+  /** The values in it. */
   readonly halves: readonly PoolHalf[];
 }
 
 /** One of two values that are moved together, or a value alone. */
 export interface PoolHalf {
+  /** A variable that each value has for itself. */
   readonly own: (name: string) => string;
+  /** The value in what was loaded. */
   readonly of: (moved: string) => string;
 }
 
