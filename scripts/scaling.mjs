@@ -100,7 +100,7 @@ async function measure(earlier) {
 
   async function measurePaired() {
     const together = await measureTogether();
-    return { date, ...together, overlap: await measureOverlap() };
+    return { date, rounds, ...together, overlap: await measureOverlap() };
   }
 
   /** Weak scaling, and means of many numbers. */

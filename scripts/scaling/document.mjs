@@ -34,7 +34,7 @@ export function scalingDocument(found) {
   );
   const plain = found.empty.find(({ task }) => task.peers === "none");
   const worst = Math.max(...settings.map(({ step, model }) => Math.abs(model / step - 1)));
-  const { weak, large, overlap, date } = found.paired;
+  const { weak, large, overlap, date, rounds } = found.paired;
   const stalls = [...Object.values(weak), ...overlap.settings].map(({ job }) => job.stall);
   const most = (which, of = stalls) => ms(Math.max(...of.map((each) => each[which])));
   const cuts = found.empty.filter(({ task }) => task.peers === "empty");
@@ -72,7 +72,7 @@ request that may wait behind the data of the other direction: at 10 Mbit/s excha
     .map(({ task, step }) => `${ms(step - plain.step)} ms (${task.wire}, ${task.buckets})`)
     .join(", ")}.
 
-Measured in turns, on ${date}. Of each figure the fastest of several measurements counts, because other work on the machine only delays them:
+Measured in turns, on ${date}${rounds ? `. Of ${rounds} measurements the fastest counts, because other work on the machine only delays them` : ""}:
 
 ${overlapLine(overlap)}
 - Weak scaling from one rank to two at 1000 Mbit/s, the time of a step alone by that of a step together:
