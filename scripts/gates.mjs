@@ -33,7 +33,7 @@ const gates = [
   { name: "writers", command: ["node", "scripts/writers.mjs"] },
   { name: "boundaries", command: ["npm", "run", "--silent", "boundaries"] },
   { name: "methods", command: ["node", "scripts/methods.mjs"] },
-  { name: "typecheck", command: turbo("typecheck") },
+  { name: "typecheck", command: ["npm", "run", "--silent", "typecheck"] },
   { name: "build", command: turbo("build") },
   { name: "types", command: ["node", "scripts/built-types.mjs"] },
   { name: "knip", command: ["npm", "run", "--silent", "knip"] },
