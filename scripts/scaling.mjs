@@ -1,7 +1,7 @@
 // `npm run scaling [-- --tiny | --paired | --document]`: measures training on several hosts, which are network namespaces with links of a rate, and
 // writes docs/scaling.json and docs/scaling.md. It needs root, and takes about 20 minutes on a machine that does nothing else.
-// `--tiny` runs everything on few steps and writes nothing; `--paired` measures only what is measured in turns, in a quarter of an hour;
-// `--document` writes docs/scaling.md from docs/scaling.json.
+// With `--tiny` it runs everything on few steps and writes nothing. With `--paired` it measures only what is measured in turns, in a quarter of an
+// hour. With `--document` it writes docs/scaling.md from docs/scaling.json.
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
