@@ -37,7 +37,7 @@ export interface PoolHalf {
 const alone: PoolHalf = { own: (name) => name, of: (moved) => moved };
 
 /** The types in a walk that moves so many quads at a time. */
-export function poolTypes(walk: PoolWalk, quads: UnitQuads): PoolTypes {
+function poolTypes(walk: PoolWalk, quads: UnitQuads): PoolTypes {
   if (walk === "gather")
     return {
       ...{ value: "f32", index: "u32", mask: "bool", load: "at" },
