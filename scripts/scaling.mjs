@@ -191,8 +191,9 @@ async function measure(earlier) {
 }
 
 /** The measurement with the fastest steps. */
-const fastest = (measured) =>
-  measured.reduce((best, each) => (each.step < best.step ? each : best));
+function fastest(measured) {
+  return measured.reduce((best, each) => (each.step < best.step ? each : best));
+}
 
 /** The lines of rank 0. Each rank is pinned to a core. */
 async function runRanks({ mpi, program, hosts, tasks, onMark = () => {} }) {
