@@ -109,14 +109,14 @@ async function measure(earlier) {
     try {
       const weak = {};
       for (const [model, batch] of Object.entries(weakBatches)) {
-        const [alone, none, job] = await inTurn(hosts, {
+        const [alone, lockstep, job] = await inTurn(hosts, {
           label: `two hosts, 1000 Mbit/s: ${model}, ${batch} samples a rank`,
           // Parts of the size that an exchange has by default.
-          tasks: ["alone", "none", "job"].map((peers) =>
+          tasks: ["alone", "lockstep", "job"].map((peers) =>
             stepsOf(peers, "float16", 5, { model, batch, leastBytes: 2 ** 20 }),
           ),
         });
-        weak[model] = { alone, none, job };
+        weak[model] = { alone, lockstep, job };
       }
       const large = await run(
         "two hosts, 1000 Mbit/s: many numbers",

@@ -112,9 +112,11 @@ const weakModels = {
 const weakLines = (weak) =>
   Object.entries(weak)
     .map(
-      ([model, { alone, none, job }]) =>
+      ([model, { alone, lockstep, job }]) =>
         `  - ${weakModels[model]}, ${job.task.batch} samples a rank: ${percent(alone.step / job.step)} (${ms(alone.step)} ms alone, ${ms(job.step)} ms together${
-          none ? `, ${ms(none.step)} ms beside a rank without an exchange` : ""
+          lockstep
+            ? `; ${percent(lockstep.step / job.step)} of two ranks that exchange nothing, but wait for each other after each step: ${ms(lockstep.step)} ms`
+            : ""
         }).`,
     )
     .join("\n");

@@ -58,7 +58,7 @@ it("the document has what was measured beside the model", () => {
       weak: {
         mlp: {
           alone: { step: 24 },
-          none: { step: 26 },
+          lockstep: { step: 26 },
           job: { task: of("job", "float16", 5), step: 48, stall },
         },
       },
@@ -80,6 +80,6 @@ it("the document has what was measured beside the model", () => {
   expect(text).toContain("| 4 × 1 | 4.00 MB | 2.00 MB | 0.500 |");
   expect(text).toContain("stopped the event loop for at most 2.0 ms");
   expect(text).toContain(
-    "samples a rank: 50 % (24.0 ms alone, 48.0 ms together, 26.0 ms beside a rank without an exchange)",
+    "samples a rank: 50 % (24.0 ms alone, 48.0 ms together; 54 % of two ranks that exchange nothing, but wait for each other after each step: 26.0 ms)",
   );
 });

@@ -41,6 +41,8 @@ export interface Rank {
   readonly runtime: Runtime;
   readonly optimizer: AdamW<never>;
   readonly scaler: GradScaler<never, Tensor>;
+  /** Aborted when this rank is in its last step. */
+  readonly signal: AbortSignal;
   /** Trains on this rank's share of a global batch; `factor` multiplies its loss, and `weight` weighs its gradients. */
   step(number: number, factor?: number, weight?: number): Promise<number>;
   /** A checkpoint, which all ranks save together, and which loads into any number of ranks. */
@@ -125,6 +127,7 @@ export function open(
   return {
     runtime,
     scaler: scaler as never,
+    signal: exchange.signal,
     async step(number, factor = 1, weight = 1) {
       const from = carrier.rank * share;
       const inputs = numbers(globalBatch * features, 100 + number);

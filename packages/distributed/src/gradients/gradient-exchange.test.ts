@@ -50,6 +50,16 @@ describe("gradients of ranks", async () => {
   );
 
   test.each(["float32", "float16"] as const)(
+    "over %s: two collectives a bucket, which carry the overflow flag",
+    async (wire) => {
+      const carriers = inProcess(2, { hosts: ["a", "b"] });
+      const ranks = carriers.map((carrier) => open(carrier, options(wire)));
+      await Promise.all(ranks.map((rank) => rank.step(0)));
+      expect(carriers.map(({ traffic }) => traffic.collectives)).toEqual([6, 6]);
+    },
+  );
+
+  test.each(["float32", "float16"] as const)(
     "over %s: an infinity of one rank skips everywhere, a large number nowhere",
     async (wire) => {
       const carriers = inProcess(2, { hosts: ["a", "b"] });
@@ -118,6 +128,27 @@ describe("gradients of ranks", async () => {
     expect(exchange.signal.aborted).toBe(true);
     expect(new GradientExchange(carrier).signal.aborted).toBe(false);
   });
+
+  test.each(["float32", "float16"] as const)(
+    "over %s: a signal of one rank ends all ranks after the same step",
+    async (wire) => {
+      const told = new AbortController();
+      const ranks = inProcess(2, { hosts: ["a", "b"] }).map((carrier, i) =>
+        open(carrier, { ...options(wire), ...(i === 1 && { signal: told.signal }) }),
+      );
+      const steps = [0, 0];
+      const trainOn = async (rank: Rank, i: number): Promise<void> => {
+        for (let number = 0; !rank.signal.aborted && number < 12; number++) {
+          await rank.step(number);
+          steps[i] = number + 1;
+          if (i === 1 && number === 2) told.abort();
+        }
+      };
+      await Promise.all(ranks.map(trainOn));
+      // It is told within the fourth step, and four further ones may be recorded by then.
+      expect(steps).toEqual([8, 8]);
+    },
+  );
 
   test("that cannot be exchanged leave parameters, moments, scale, counts and statistics as they are", async () => {
     for (const wire of ["float32", "float16"] as const) {

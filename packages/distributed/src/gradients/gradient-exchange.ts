@@ -17,9 +17,10 @@ import type { ParameterShard } from "../shards/parameter-shard.js";
 import { ShardedParameters } from "../shards/sharded-parameters.js";
 import { allFinite } from "../wire/all-finite.js";
 import { Exchange, type ExchangeOptions, type MeanOptions } from "../wire/exchange.js";
-import { AgreedStop, type StopRequest } from "./agreed-stop.js";
+import { AgreedStop } from "./agreed-stop.js";
 import { packed } from "./packed.js";
-import { type BegunRows, RowsExchange } from "./rows-exchange.js";
+import { RowsExchange } from "./rows-exchange.js";
+import { exchangeFlags, StepExchange } from "./step-exchange.js";
 
 /**
  * "allReduce": every rank steps all parameters. "zero1": every rank steps its shard, and has the moments and masters of that shard alone.
@@ -75,17 +76,6 @@ export interface ReduceOptions<B = never> {
   readonly gradScale?: B | undefined;
   /** The share of this rank in the global batch, such as its number of samples; 0 leaves its gradients out. Default 1: equal shares. */
   readonly weight?: number;
-}
-
-/** The exchanges of one step. */
-interface StepExchange {
-  /** Groups of gradients, each with its parts that are still to come; absent until its first part. */
-  readonly missing: (number | undefined)[];
-  /** 1 where a gradient of this rank is infinite or NaN, and counts. */
-  nonFinite: number;
-  /** Gradients whose rows are still to come, by group and offset. */
-  readonly begun: Map<string, BegunRows>;
-  readonly stop: StopRequest;
 }
 
 /**
@@ -217,8 +207,7 @@ export class GradientExchange {
     const groups = all.flatMap(({ target, gradients }, i) =>
       [...gradients.call(all[i])].map((binding) => ({ target, binding })),
     );
-    const missing = groups.map(() => undefined);
-    const step: StepExchange = { missing, nonFinite: 0, begun: new Map(), stop };
+    const step = new StepExchange(groups.length, stop);
     const small = groups.filter(({ binding }) => binding.length * 4 <= this.#leastBytes).length;
     const parts = Math.max(1, this.#buckets - small);
     for (const [group, { target, binding }] of groups.entries())
@@ -306,15 +295,18 @@ export class GradientExchange {
           new Int32Array(header.buffer, 0, 1),
           new Int32Array(header.buffer, 4),
         ];
-        if (weight !== 0) step.nonFinite |= flag[0] as number;
-        words[0] = await this.#exchange.meanOfCodes(codes, words[0] as number, mean);
-        flag[0] = await this.#agreedAtEnd(step, group, part);
+        if (weight !== 0 && flag[0] !== 0) step.foundNonFinite();
+        const agreement = step.agreementWith(group, part);
+        const options = { ...mean, flags: agreement?.flags };
+        words[0] = await this.#exchange.meanOfCodes(codes, words[0] as number, options);
+        flag[0] = agreement?.end() ? 1 : 0;
         return;
       }
       const values = new Float32Array(numbers.buffer, 0, part.length);
-      if (weight !== 0 && !(await allFinite(values))) step.nonFinite = 1;
-      await this.#exchange.mean(values, mean);
-      if (await this.#agreedAtEnd(step, group, part)) values[0] = Number.NaN;
+      if (weight !== 0 && !(await allFinite(values))) step.foundNonFinite();
+      const agreement = step.agreementWith(group, part);
+      await this.#exchange.mean(values, { ...mean, flags: agreement?.flags });
+      if (agreement?.end()) values[0] = Number.NaN;
     };
   }
 
@@ -327,30 +319,21 @@ export class GradientExchange {
     mean: MeanOptions,
   ): Promise<void> {
     const key = `${group} ${part.offset}`;
-    if (part.rows?.stage === "rest") {
+    const isRest = part.rows?.stage === "rest";
+    let areFinite: boolean;
+    if (isRest) {
       const begun = await this.#rows.begin(operands, part, mean);
-      if (!begun.isFinite && mean.weight !== 0) step.nonFinite = 1;
       step.begun.set(key, begun);
-      await this.#agreedAtEnd(step, group, part);
-      return;
+      areFinite = begun.isFinite;
+    } else {
+      areFinite = await this.#rows.end(step.begun.get(key), operands, part, mean);
     }
-    const areFinite = await this.#rows.end(step.begun.get(key), operands, part, mean);
-    if (!areFinite && mean.weight !== 0) step.nonFinite = 1;
+    if (!areFinite && mean.weight !== 0) step.foundNonFinite();
+    const agreement = step.agreementWith(group, part);
+    if (!agreement) return;
+    await exchangeFlags(this.#exchange.carrier, agreement.flags);
     const sums = new Float32Array((operands[2] as Uint8Array<ArrayBuffer>).buffer, 0, 1);
-    if (await this.#agreedAtEnd(step, group, part)) sums[0] = Number.NaN;
-  }
-
-  /**
-   * With the last part of a step, the ranks agree on one number: 1 where a gradient of any of them is infinite or NaN. The means carry it,
-   * too; the agreement keeps scales equal whatever a carrier's sum makes of such numbers. 0 with other parts. Whether to stop goes along.
-   */
-  async #agreedAtEnd(step: StepExchange, group: number, part: HostPart): Promise<number> {
-    step.missing[group] = (step.missing[group] ?? part.count) - 1;
-    if (!step.missing.every((parts) => parts === 0)) return 0;
-    const found = Int32Array.of(step.nonFinite, step.stop.wanted);
-    await this.#exchange.carrier.max(found, { label: "the overflow flag" });
-    step.stop.agreed(found[1] !== 0);
-    return found[0] as number;
+    if (agreement.end() && !isRest) sums[0] = Number.NaN;
   }
 }
 

@@ -163,6 +163,25 @@ describe("means over ranks", () => {
     expect(() => alone.meanOfCodes(new Uint16Array(1), 0)).toThrow(TypeError);
   });
 
+  it("carry flags: all ranks get those that any rank has set", async () => {
+    for (const hosts of [["a"], ["a", "b"], ["a", "a", "b"], twoByTwo])
+      for (const wire of ["float32", "float16"] as const)
+        for (const length of [0, 1, 1000]) {
+          const found = await Promise.all(
+            inProcess(hosts.length, { hosts }).map(async (carrier) => {
+              const exchange = new Exchange(carrier, { wire });
+              const flags = Int32Array.of(2 ** carrier.rank);
+              // Memory of this exchange is used again, in which flags must not stay.
+              const later = Int32Array.of(carrier.rank === 1 ? 4 : 0);
+              await exchange.mean(numbersOf(carrier.rank, length), { flags });
+              await exchange.mean(numbersOf(carrier.rank, length), { flags: later });
+              return [flags[0], later[0]];
+            }),
+          );
+          for (const each of found) expect(each).toEqual([2 ** hosts.length - 1, hosts[1] ? 4 : 0]);
+        }
+  });
+
   describe("of more numbers than travel at once", () => {
     // Two ranks exchange 2^22 numbers at once.
     const [whole, rest] = [2 ** 22, 1003];
@@ -192,7 +211,11 @@ describe("means over ranks", () => {
           for (const length of lengths) {
             const [from, to] = [offset, offset + length];
             offset = to;
-            await new Exchange(carrier, { wire: "float32" }).mean(values.subarray(from, to));
+            const flags = Int32Array.of(2 ** carrier.rank);
+            await new Exchange(carrier, { wire: "float32" }).mean(values.subarray(from, to), {
+              flags,
+            });
+            expect(flags[0]).toBe(3);
             const exchange = new Exchange(carrier, { wire: "float16" });
             await exchange.meanOfCodes(codes.subarray(from, to), 0, { weight: 1 + carrier.rank });
           }

@@ -28,6 +28,8 @@ export interface MeanOptions {
   readonly weight?: number | undefined;
   /** The bucket, for errors. */
   readonly label?: string | undefined;
+  /** One word, whose bits travel with the numbers: it gets those that any rank has set. All ranks give it, or none. Default: none. */
+  readonly flags?: Int32Array | undefined;
 }
 
 /** Options of the means of one rank's chunk. */
@@ -196,8 +198,7 @@ export class Exchange {
     breath: Breath,
     options: MeanOptions,
   ): Promise<{ readonly bytes: Uint8Array; readonly shift: number }> {
-    const { label } = options;
-    const exchanging = this.#exchanging(breath, label);
+    const exchanging = this.#exchanging(breath, options);
     const [level, inner] = this.#levels as readonly [Level, Level?];
     const sliceLength = sliceOfRank * this.carrier.size;
     if (!inner && bucket.length > sliceLength)
@@ -256,9 +257,9 @@ export class Exchange {
     return { bytes, shift };
   }
 
-  #exchanging(breath: Breath, label: string | undefined): Exchanging {
+  #exchanging(breath: Breath, { label, flags }: MeanOptions): Exchanging {
     const [pool, numberPool] = [this.#pool, this.#numberPool];
-    return { carrier: this.carrier, pool, numberPool, breath, label };
+    return { carrier: this.carrier, pool, numberPool, breath, label, flags };
   }
 
   /** Stores numbers in the format of the last level. */
@@ -274,10 +275,11 @@ export class Exchange {
   async #scatter(
     bucket: Source,
     breath: Breath,
-    { weight = 1, label }: MeanOptions,
+    options: MeanOptions,
     unit?: number,
   ): Promise<Scattered> {
-    const exchanging = { ...this.#exchanging(breath, label), unit };
+    const { weight = 1 } = options;
+    const exchanging = { ...this.#exchanging(breath, options), unit };
     const lengths: number[] = [];
     let source = bucket;
     let sum = weight;

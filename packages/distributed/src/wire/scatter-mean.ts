@@ -15,6 +15,8 @@ export interface Exchanging {
   readonly label: string | undefined;
   /** Elements: chunks begin at multiples of it. */
   readonly unit?: number | undefined;
+  /** One word, whose bits travel with the chunks: all ranks get those that any of them has set. */
+  readonly flags?: Int32Array | undefined;
 }
 
 /** The part of a bucket that one rank has to average. */
@@ -31,7 +33,7 @@ export interface OwnPart {
 export const chunkLength = (length: number, members: number, unit = 8): number =>
   Math.ceil(length / members / unit) * unit;
 
-/** Each chunk begins with the shift and the weight of its sender. */
+/** Each chunk begins with the shift, the flags and the weight of its sender. */
 const headerBytes = 16;
 
 /** Sends each member its chunk of the bucket, and computes the weighted mean of the chunks that arrive, in float32. */
@@ -49,7 +51,7 @@ export async function scatter(
   source: Source,
   weight: number,
 ): Promise<() => Promise<OwnPart>> {
-  const { carrier, pool, breath, label, unit } = exchanging;
+  const { carrier, pool, breath, label, unit, flags } = exchanging;
   const members = carrier.members(scope);
   const chunk = chunkLength(source.length, members.length, unit);
   const stride = headerBytes + chunk * bytesOf(format);
@@ -60,6 +62,8 @@ export async function scatter(
     const start = member * stride;
     const header = new DataView(send.buffer, send.byteOffset + start, headerBytes);
     header.setInt32(0, source.shift);
+    // Memory of the pool has other bytes here.
+    header.setInt32(4, flags?.[0] ?? 0);
     header.setFloat64(8, weight);
     for (const { offset, count } of pieces(lengthOf(member))) {
       const place = start + headerBytes + offset * bytesOf(format);
@@ -77,6 +81,7 @@ export async function scatter(
     const parts = Array.from(members.keys(), (member) => {
       const start = member * stride;
       const header = new DataView(receive.buffer, receive.byteOffset + start, headerBytes);
+      if (flags) flags[0] = (flags[0] as number) | header.getInt32(4);
       return {
         shift: header.getInt32(0),
         weight: header.getFloat64(8),

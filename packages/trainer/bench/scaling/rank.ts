@@ -56,7 +56,8 @@ async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined>
   const training = builds[task.model ?? "mlp"](runtime, batch);
   const optimizer = new SGD(runtime.target, flatten(training.model.parameters()), { lr: 0.01 });
   let calls: Call[] = [];
-  const peersOf = { alone: undefined, none: undefined, empty: emptyCarrier(), job: carrier }[peers];
+  const carriers = { empty: emptyCarrier(), job: carrier };
+  const peersOf = peers === "empty" || peers === "job" ? carriers[peers] : undefined;
   const exchange =
     peersOf &&
     new GradientExchange(
@@ -75,6 +76,7 @@ async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined>
     });
     await loss.item();
     loss.dispose();
+    if (peers === "lockstep") await carrier.barrier();
   };
   for (let i = 0; i < 5; i++) await step();
   await mark(name);

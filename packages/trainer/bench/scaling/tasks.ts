@@ -8,10 +8,10 @@ export type ModelName = "mlp" | "cnn" | "gpt";
 export interface StepsTask {
   readonly kind: "steps";
   /**
-   * "alone" trains on rank 0, while the others wait; "none" exchanges nothing; "empty" does all that an exchange does but sending; "job"
-   * exchanges with the other ranks.
+   * "alone" trains on rank 0, while the others wait; "none" exchanges nothing; "lockstep" exchanges nothing, and ranks wait for each other
+   * after each step; "empty" does all that an exchange does but sending; "job" exchanges with the other ranks.
    */
-  readonly peers: "alone" | "none" | "empty" | "job";
+  readonly peers: "alone" | "none" | "lockstep" | "empty" | "job";
   readonly wire: WireFormat;
   readonly buckets: number;
   /** The fewest bytes of gradients in a bucket. Default 2^16, with which small networks have as many buckets as are asked for. */
