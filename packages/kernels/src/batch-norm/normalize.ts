@@ -1,14 +1,12 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
+import { byRowWalk, type RowWalk, rowWalk } from "../wgsl/quad-units.js";
 import {
-  byRowWalk,
   chunkScalars,
   type ElementCode,
   elementPass,
   elementWorkgroups,
-  type RowWalk,
-  rowWalk,
 } from "../wgsl/row-walk.js";
 import type { BatchNormShape } from "./statistics.js";
 

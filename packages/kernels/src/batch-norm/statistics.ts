@@ -2,16 +2,14 @@ import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device
 import { defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
+import { byRowWalk, type RowWalk, rowWalk } from "../wgsl/quad-units.js";
 import {
-  byRowWalk,
   chunkCount,
   chunkScalars,
   kept,
   type PartialCode,
   partialProgram,
   partialWorkgroups,
-  type RowWalk,
-  rowWalk,
 } from "../wgsl/row-walk.js";
 import { mergeStatistics, type RunningBindings } from "./merge.js";
 

@@ -2,6 +2,7 @@ import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device
 import { mergeSums } from "../batch-norm/merge-sums.js";
 import { defineWovenKernel } from "../kernel.js";
 import { scratch } from "../scratch.js";
+import { rowWalk } from "../wgsl/quad-units.js";
 import {
   type ChannelQuad,
   chunkCount,
@@ -9,7 +10,6 @@ import {
   type PartialCode,
   partialProgram,
   partialWorkgroups,
-  rowWalk,
 } from "../wgsl/row-walk.js";
 import { forEachElement } from "./normalize.js";
 import { rowOwner } from "./row-owner.js";

@@ -1,7 +1,7 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { byRowWalk, type RowWalk, rowWalk } from "../wgsl/quad-units.js";
 import { type PoolAttributes, type PoolScalars, poolScalars } from "./shape.js";
 import {
-  byWalk,
   cells,
   coveredCells,
   coveringWindows,
@@ -9,8 +9,6 @@ import {
   eachWindow,
   movedOf,
   type PoolTypes,
-  type PoolWalk,
-  poolWalk,
   windows,
 } from "./window.js";
 
@@ -43,14 +41,14 @@ export function avgPool2dBackward<B>(
 type Sizes = "equal" | "counted";
 
 function launch<B>(
-  kernels: Readonly<Record<Sizes, Readonly<Record<PoolWalk, Kernel>>>>,
+  kernels: Readonly<Record<Sizes, Readonly<Record<RowWalk, Kernel>>>>,
   bindings: readonly Binding<B>[],
   scalars: Readonly<Record<string, number>>,
   attributes: PoolAttributes,
 ): Launch<B> {
   const { padding, ceilMode = false, countIncludePad = true } = attributes;
   const areEqual = !ceilMode && (countIncludePad || (padding[0] === 0 && padding[1] === 0));
-  const walk = poolWalk(attributes);
+  const walk = rowWalk(attributes.channels);
   if (areEqual) return { kernel: kernels.equal[walk], bindings, scalars };
   const [countedHeight, countedWidth] = countIncludePad ? padding : [0, 0];
   const counted = { ...scalars, countedHeight, countedWidth };
@@ -60,12 +58,12 @@ function launch<B>(
 /** The rows and columns of padding on each side that count. */
 const countedScalars = ["countedHeight", "countedWidth"];
 
-const ofSizes = (make: (walk: PoolWalk, sizes: Sizes) => Kernel) => ({
-  equal: byWalk((walk) => make(walk, "equal")),
-  counted: byWalk((walk) => make(walk, "counted")),
+const ofSizes = (make: (walk: RowWalk, sizes: Sizes) => Kernel) => ({
+  equal: byRowWalk((walk) => make(walk, "equal")),
+  counted: byRowWalk((walk) => make(walk, "counted")),
 });
 
-const variantOf = (walk: PoolWalk, sizes: Sizes) => ({
+const variantOf = (walk: RowWalk, sizes: Sizes) => ({
   walk,
   ...(sizes === "equal"
     ? { variant: walk }

@@ -1,8 +1,8 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { byRowWalk, type RowWalk, rowWalk } from "../wgsl/quad-units.js";
 import { type PoolAttributes, type PoolScalars, poolScalars } from "./shape.js";
 import {
   byQuadWalk,
-  byWalk,
   cells,
   coveredCells,
   coveringWindows,
@@ -12,8 +12,6 @@ import {
   movedOf,
   type PoolPlaces,
   type PoolTypes,
-  type PoolWalk,
-  poolWalk,
   windows,
 } from "./window.js";
 
@@ -27,7 +25,7 @@ export function maxPool2d<B>(
 ): Launch<B> {
   const { input, out } = operands;
   const scalars = poolScalars("maxPool2d", { input }, { out }, attributes);
-  const walk = poolWalk(attributes);
+  const walk = rowWalk(attributes.channels);
   const kernel =
     walk !== "gather" && isTwoByTwo(attributes) ? twoByTwoKernels[walk] : windowKernels[walk];
   return { kernel, bindings: [input, out], scalars };
@@ -52,7 +50,7 @@ export function maxPool2dBackward<B>(
     { outGradient },
     attributes,
   );
-  const walk = poolWalk(attributes);
+  const walk = rowWalk(attributes.channels);
   const areDisjoint =
     isTwoByTwo(attributes) && attributes.stride[0] === 2 && attributes.stride[1] === 2;
   const kernel =
@@ -65,7 +63,7 @@ const isTwoByTwo = ({ window, padding, ceilMode = false }: PoolAttributes): bool
 
 const forwardKernel = (
   variant: string,
-  walk: PoolWalk,
+  walk: RowWalk,
   compute: (types: PoolTypes) => string,
 ): Kernel =>
   definePool({
@@ -81,7 +79,7 @@ const forwardKernel = (
 
 const backwardKernel = (
   variant: string,
-  walk: PoolWalk,
+  walk: RowWalk,
   code: (types: PoolTypes) => string,
   more: { readonly places: PoolPlaces; readonly statement?: string },
 ): Kernel =>
@@ -120,7 +118,7 @@ const loadSquare = `  let v0 = load_input(first);
   let v3 = load_input(below + depth());
 `;
 
-const windowKernels = byWalk((walk) =>
+const windowKernels = byRowWalk((walk) =>
   forwardKernel(
     `window,${walk}`,
     walk,
@@ -157,7 +155,7 @@ ${loadSquare}  let upper = ${movedOf(types, ({ of }) => larger(of("v0"), of("v1"
   ),
 );
 
-const windowBackwardKernels = byWalk((walk) =>
+const windowBackwardKernels = byRowWalk((walk) =>
   backwardKernel(
     `window,${walk}`,
     walk,

@@ -1,18 +1,7 @@
 import type { Kernel, KernelView } from "@halfstep/device";
 import { defineWovenKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import type { UnitQuads } from "../wgsl/quad-units.js";
-import { type PoolAttributes, type PoolScalars, poolScalarNames } from "./shape.js";
-
-/**
- * Whether an invocation handles a quad of channels of one place, or four elements with a place each. In "pairs" it handles two quads where
- * they are moved together, and one elsewhere.
- */
-export type PoolWalk = "pairs" | "quads" | "gather";
-
-export function poolWalk({ channels }: PoolAttributes): PoolWalk {
-  if (channels % 8 === 0) return "pairs";
-  return channels % 4 === 0 ? "quads" : "gather";
-}
+import type { RowWalk, UnitQuads } from "../wgsl/quad-units.js";
+import { type PoolScalars, poolScalarNames } from "./shape.js";
 
 /** WGSL of a walk: the types of a value, of an index and of a comparison for each of its lanes, and the name of a load. */
 export interface PoolTypes {
@@ -37,7 +26,7 @@ export interface PoolHalf {
 const alone: PoolHalf = { own: (name) => name, of: (moved) => moved };
 
 /** The types in a walk that moves so many quads at a time. */
-function poolTypes(walk: PoolWalk, quads: UnitQuads): PoolTypes {
+function poolTypes(walk: RowWalk, quads: UnitQuads): PoolTypes {
   if (walk === "gather")
     return {
       ...{ value: "f32", index: "u32", mask: "bool", load: "at" },
@@ -85,7 +74,8 @@ export const windows: PoolPlaces = {
 interface PoolDefinition {
   readonly name: string;
   readonly variant: string;
-  readonly walk: PoolWalk;
+  /** Through the channels of each place. */
+  readonly walk: RowWalk;
   /** Bindings that it reads, and the one that it stores. */
   readonly reads: readonly string[];
   readonly out: string;
@@ -133,22 +123,15 @@ export function definePool(definition: PoolDefinition): Kernel {
   });
 }
 
-/** A kernel for each walk. */
-export const byWalk = (make: (walk: PoolWalk) => Kernel): Readonly<Record<PoolWalk, Kernel>> => ({
-  pairs: make("pairs"),
-  quads: make("quads"),
-  gather: make("gather"),
-});
-
 /** A kernel for each walk by quads. */
 export const byQuadWalk = (
-  make: (walk: PoolWalk) => Kernel,
+  make: (walk: RowWalk) => Kernel,
 ): Readonly<Record<"pairs" | "quads", Kernel>> => ({
   pairs: make("pairs"),
   quads: make("quads"),
 });
 
-const windowFunctions = (walk: PoolWalk, quads: UnitQuads): string => `
+const windowFunctions = (walk: RowWalk, quads: UnitQuads): string => `
 fn depth() -> u32 { return s.channels${walk === "gather" ? "" : ` / ${4 * quads}u`}; }
 // The cells of an axis that a window covers, [from, to).
 fn covered(place: u32, stride: u32, padding: u32, window: u32, size: u32) -> vec2u {
@@ -197,7 +180,7 @@ const placeLoop = ({ height, width }: PoolPlaces, statement: string): string => 
 `;
 
 /** An entry point that stores `compute(b, row, column, c)` for each place of `out`. */
-function placeMain(walk: PoolWalk, out: string, places: PoolPlaces): string {
+function placeMain(walk: RowWalk, out: string, places: PoolPlaces): string {
   const { height, width } = places;
   if (walk !== "gather")
     return placeLoop(

@@ -14,6 +14,28 @@ export type UnitQuads = 1 | 2;
 export const hasPairs = (storage: ProgramContext["bindings"][number] | undefined): boolean =>
   storage !== undefined && dtypes[storage.dtype].bits === 16 && !storage.rounding;
 
+/**
+ * How a program visits the elements of rows. Where rows have whole quads, an invocation handles one; in "pairs" it handles two where they
+ * are moved together, and one elsewhere. Otherwise each of its four lanes has an element with a row of its own.
+ */
+export type RowWalk = "pairs" | "quads" | "gather";
+
+/** The walk through rows of so many elements. */
+export function rowWalk(width: number): RowWalk {
+  if (width % 8 === 0) return "pairs";
+  return width % 4 === 0 ? "quads" : "gather";
+}
+
+/** The elements that scalars of a program count as one. */
+export const unitOf = (walk: RowWalk): 1 | 4 => (walk === "gather" ? 1 : 4);
+
+/** A value for each walk, such as a kernel. */
+export const byRowWalk = <T>(make: (walk: RowWalk) => T): Readonly<Record<RowWalk, T>> => ({
+  pairs: make("pairs"),
+  quads: make("quads"),
+  gather: make("gather"),
+});
+
 /** A quad of a unit, in WGSL. */
 export interface Quad {
   /** Its elements in an operand. */
@@ -32,7 +54,7 @@ export function holding(
   statements: (units: readonly (readonly Quad[])[]) => string,
 ): string {
   const operands = new Set<string>();
-  const unitOf = (index: string, u: number): readonly Quad[] => {
+  const loadedUnit = (index: string, u: number): readonly Quad[] => {
     const quad = (half: string, at: string): Quad => ({
       of(operand) {
         operands.add(operand);
@@ -44,7 +66,7 @@ export function holding(
       ? [quad("", index)]
       : [0, 1].map((half) => quad(`[${half}]`, `(${index} * 2u + ${half}u)`));
   };
-  const code = statements(indices.map(unitOf));
+  const code = statements(indices.map(loadedUnit));
   const load = (x: string): string =>
     indices.map((index, u) => `    let ${x}_${u} = load_${x}(base + ${index});\n`).join("");
   return [...operands].map(load).join("") + code;

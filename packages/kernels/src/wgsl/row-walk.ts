@@ -1,26 +1,17 @@
 import type { KernelScalar, ProgramContext, Workgroups } from "@halfstep/device";
 import { isCpu } from "../cpu-adapter.js";
 import { linearMain, linearWorkgroups } from "../kernel.js";
-import { eachQuad, holding, type Quad, storeUnit, type UnitQuads } from "./quad-units.js";
+import {
+  eachQuad,
+  holding,
+  type Quad,
+  type RowWalk,
+  storeUnit,
+  type UnitQuads,
+} from "./quad-units.js";
 
-/**
- * How a program over [rows, channels] visits its elements. With channels in whole quads an invocation keeps one quad of channels `c`
- * and iterates over the rows `k`, `k + s.chunks`, …; with "pairs" of quads it does so with two, where they are moved together. Otherwise
- * each of its four lanes has a channel of its own.
- */
-export type RowWalk = "pairs" | "quads" | "gather";
-
-export function rowWalk(channels: number): RowWalk {
-  if (channels % 8 === 0) return "pairs";
-  return channels % 4 === 0 ? "quads" : "gather";
-}
-
-/** A value for each walk, such as a kernel. */
-export const byRowWalk = <T>(make: (walk: RowWalk) => T): Readonly<Record<RowWalk, T>> => ({
-  pairs: make("pairs"),
-  quads: make("quads"),
-  gather: make("gather"),
-});
+// Programs over [rows, channels]. With channels in whole quads an invocation keeps one quad of channels `c` and iterates over the rows
+// `k`, `k + s.chunks`, …; with "pairs" of quads it does so with two, where they are moved together.
 
 /** A quad of channels of an invocation, in WGSL. */
 export interface ChannelQuad {
