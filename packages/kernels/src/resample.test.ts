@@ -1,13 +1,28 @@
+import type { DType, HalfDType } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
   deviceMismatches,
   type Launches,
   mismatches,
+  programsOf,
   runOnCpu,
+  someGpu,
   testValues,
+  unitRoundoff,
+  withHardware,
+  withoutMemory,
 } from "../test/harness.js";
 import { type ResampleAttributes, resample, resampleBackward } from "./resample.js";
+
+const modes = [
+  "nearest",
+  "nearestExact",
+  "linear",
+  "linearCorners",
+  "cubic",
+  "cubicCorners",
+] as const;
 
 const sizes = [
   { outer: 2, size: 5, newSize: 10, inner: 3 },
@@ -18,17 +33,34 @@ const sizes = [
   { outer: 1, size: 3, newSize: 100, inner: 1 },
 ];
 const cases: readonly ResampleAttributes[] = sizes.flatMap((shape) =>
-  (["nearest", "nearestExact", "linear", "linearCorners", "cubic", "cubicCorners"] as const).map(
-    (mode) => ({ ...shape, mode }),
-  ),
+  modes.map((mode) => ({ ...shape, mode })),
 );
 
-const operandsOf = ({ outer, size, newSize, inner }: ResampleAttributes) => ({
-  input: { values: testValues(outer * size * inner) },
-  out: { values: outer * newSize * inner },
-  outGradient: { values: testValues(outer * newSize * inner, 2) },
-  inputGradient: { values: outer * size * inner },
-});
+interface HalfCase extends ResampleAttributes {
+  readonly dtype: HalfDType;
+}
+
+/** Columns in pairs of quads, one and several, in three quads, and none, stored in 16 bits. */
+const halfCases: readonly HalfCase[] = (
+  [
+    { outer: 2, size: 5, newSize: 10, inner: 8, dtype: "float16" },
+    { outer: 3, size: 10, newSize: 4, inner: 24, dtype: "bfloat16" },
+    { outer: 1, size: 7, newSize: 13, inner: 264, dtype: "float16" },
+    { outer: 2, size: 6, newSize: 9, inner: 12, dtype: "float16" },
+    { outer: 0, size: 6, newSize: 9, inner: 16, dtype: "float16" },
+  ] as const
+).flatMap((shape) => modes.map((mode) => ({ ...shape, mode })));
+
+const operandsOf = (
+  { outer, size, newSize, inner }: ResampleAttributes,
+  dtype: "float32" | HalfDType = "float32",
+) =>
+  ({
+    input: { values: testValues(outer * size * inner), dtype },
+    out: { values: outer * newSize * inner, dtype },
+    outGradient: { values: testValues(outer * newSize * inner, 2), dtype },
+    inputGradient: { values: outer * size * inner, dtype },
+  }) as const;
 
 const launches =
   (attributes: ResampleAttributes): Launches<ReturnType<typeof operandsOf>> =>
@@ -116,5 +148,41 @@ describe("resample", () => {
       found.push(...texts.map((text) => `${JSON.stringify(attributes)}: ${text}`));
     }
     expect(found).toEqual([]);
+  });
+
+  it.each(tiers)("equals the reference by the programs of GPUs, %s tier", async (tier) => {
+    const device = await requestTestDevice({ tier });
+    const found: string[] = [];
+    for (const attributes of halfCases) {
+      const { dtype } = attributes;
+      const stored = { relative: 2 * unitRoundoff[dtype], absolute: tolerance.absolute };
+      const texts = await deviceMismatches(
+        device,
+        operandsOf(attributes, dtype),
+        (target, operands) => launches(attributes)(withHardware(target, someGpu), operands),
+        { out: stored, inputGradient: stored },
+      );
+      found.push(...texts.map((text) => `${JSON.stringify(attributes)}: ${text}`));
+    }
+    expect(found).toEqual([]);
+  });
+
+  it("moves 16 bytes at a time on GPUs where its storage has 16 bits", () => {
+    const pairs = (inner: number, from: DType, to: DType, hardware = someGpu): readonly number[] =>
+      modes.flatMap((mode) => {
+        const codes = programsOf({ tier: "native", subgroupSize: 32, hardware }, (target) => {
+          const [input, out] = [withoutMemory(5 * inner, from), withoutMemory(9 * inner, to)];
+          const shape = { outer: 1, size: 5, newSize: 9, inner, mode };
+          target.launch(resample({ input, out }, shape));
+          target.launch(resampleBackward({ outGradient: out, inputGradient: input }, shape));
+        });
+        return Object.values(codes).map((code) => code.split("array<vec4u>").length - 1);
+      });
+    const each = (count: number): readonly number[] => Array(2 * modes.length).fill(count);
+    expect(pairs(8, "float16", "float16")).toEqual(each(2));
+    expect(pairs(24, "bfloat16", "float16")).toEqual(each(2));
+    expect(pairs(12, "float16", "float16")).toEqual(each(0));
+    expect(pairs(8, "float16", "float32")).toEqual(each(0));
+    expect(pairs(8, "float16", "float16", { ...someGpu, class: "software" })).toEqual(each(0));
   });
 });

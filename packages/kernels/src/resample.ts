@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
-import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
+import { defineWovenKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
+import { type RowWalk, rowWalk, unitOf } from "./wgsl/quad-units.js";
 
 /**
  * How places of the new axis are computed from the old one: the nearest place below, or ("exact") nearest to the middle; linearly
@@ -79,7 +80,7 @@ function scalarsOf({ mode, outer, size, newSize, inner, ratio }: ResampleAttribu
     cubic: edges,
     cubicCorners: corners,
   }[mode];
-  const columns = inner % 4 === 0 ? inner / 4 : inner;
+  const columns = inner / unitOf(rowWalk(inner));
   return { outer, size, newSize, columns, ...place, blends: mode.startsWith("nearest") ? 0 : 1 };
 }
 
@@ -169,14 +170,22 @@ fn taps(o: i32) -> Taps {
     },
 };
 
+/** What a program loads and stores at a time, in WGSL. */
+interface Moved {
+  readonly zero: string;
+  readonly load: string;
+  /** The number of columns. */
+  readonly columns: string;
+}
+
 interface Direction {
   readonly name: string;
   readonly input: string;
   readonly out: string;
   /** The size of the result's axis. */
   readonly axis: "size" | "newSize";
-  /** Statements that end by returning the element at place `p` of the axis, for column `c` of row `o` of the outer axis. */
-  value(type: string, load: string, curve: Curve): string;
+  /** Statements that end by returning what is moved to place `p` of the axis, for column `c` of row `o` of the outer axis. */
+  value(moved: Moved, curve: Curve): string;
 }
 
 const forward: Direction = {
@@ -185,13 +194,13 @@ const forward: Direction = {
   out: "out",
   axis: "newSize",
   // Without interpolation only one place is read: 0 times an infinity would be NaN.
-  value: (_, load, { count }) => `
+  value: ({ load, columns }, { count }) => `
   let t = taps(p);
   let base = o * u32(s.size);
-  var sum = ${load}_input((base + u32(t.at[0])) * s.columns + c);
+  var sum = ${load}_input((base + u32(t.at[0])) * ${columns} + c);
   if (s.blends == 0) { return sum; }
   sum *= t.by[0];
-  for (var i = 1; i < ${count}; i++) { sum += t.by[i] * ${load}_input((base + u32(t.at[i])) * s.columns + c); }
+  for (var i = 1; i < ${count}; i++) { sum += t.by[i] * ${load}_input((base + u32(t.at[i])) * ${columns} + c); }
   return sum;`,
 };
 
@@ -202,27 +211,27 @@ const backward: Direction = {
   axis: "size",
   // The places that may read p: all before it at the lower end, all behind it at the upper end, and otherwise computed by
   // division.
-  value: (type, load, { count, reach }) => `
+  value: ({ zero, load, columns }, { count, reach }) => `
   var first = 0;
   var last = s.newSize - 1;
   if (p > 0 && s.step > 0) { first = max(((p - ${reach}) * s.unit - s.start) / s.step - 1, 0); }
   if (p < s.size - 1 && s.step > 0) { last = min(((p + ${reach}) * s.unit - s.start) / s.step + 1, last); }
-  var sum = ${type}(0.0);
+  var sum = ${zero};
   for (var q = first; q <= last; q++) {
     let t = taps(q);
     var weight = 0.0;
     for (var i = 0; i < ${count}; i++) { weight += select(0.0, t.by[i], t.at[i] == p); }
-    if (weight != 0.0) { sum += weight * ${load}_outGradient((o * u32(s.newSize) + u32(q)) * s.columns + c); }
+    if (weight != 0.0) { sum += weight * ${load}_outGradient((o * u32(s.newSize) + u32(q)) * ${columns} + c); }
   }
   return sum;`,
 };
 
-function makeKernel(direction: Direction, curve: Curve, walk: "quads" | "lanes"): Kernel {
+function makeKernel(direction: Direction, curve: Curve, walk: RowWalk): Kernel {
   const { name, input, out, axis } = direction;
-  const isQuads = walk === "quads";
-  const type = isQuads ? "vec4f" : "f32";
+  const isGather = walk === "gather";
+  const load = isGather ? "at" : "load";
   const lanes = [0, 1, 2, 3].map((l) => `value(index * 4u + ${l}u)`).join(", ");
-  return defineKernel({
+  return defineWovenKernel({
     name,
     epilogue: "store",
     variant: `${curve.name}, ${walk}`,
@@ -231,22 +240,30 @@ function makeKernel(direction: Direction, curve: Curve, walk: "quads" | "lanes")
       { name: out, access: "write" },
     ],
     scalars,
-    body: () => `${curve.taps}
+    streams: () => walk === "pairs",
+    body(_context, _woven, quads = 1) {
+      const inPairs = quads === 2;
+      const type = inPairs ? "mat2x4f" : isGather ? "f32" : "vec4f";
+      const columns = inPairs ? "(s.columns / 2u)" : "s.columns";
+      const moved = { zero: inPairs ? "mat2x4f()" : `${type}(0.0)`, load, columns };
+      return `${curve.taps}
 fn value(e: u32) -> ${type} {
-  let c = e % s.columns;
-  let p = i32(e / s.columns % u32(s.${axis}));
-  let o = e / s.columns / u32(s.${axis});${direction.value(type, isQuads ? "load" : "at", curve)}
+  let c = e % ${columns};
+  let p = i32(e / ${columns} % u32(s.${axis}));
+  let o = e / ${columns} / u32(s.${axis});${direction.value(moved, curve)}
 }
 ${linearMain()}
-  if (index * ${isQuads ? 1 : 4}u >= s.outer * u32(s.${axis}) * s.columns) { return; }
-  store_${out}(index, ${isQuads ? "value(index)" : `vec4f(${lanes})`});
+  if (index * ${isGather ? 4 : 1}u >= s.outer * u32(s.${axis}) * ${columns}) { return; }
+  store_${out}(index, ${isGather ? `vec4f(${lanes})` : "value(index)"});
 }
-`,
-    workgroups: (_, [, length]) => linearWorkgroups(Math.ceil((length as number) / 4)),
+`;
+    },
+    workgroups: (_scalars, [, length], _context, quads = 1) =>
+      linearWorkgroups(Math.ceil((length as number) / (4 * quads))),
     reference([input, out], values) {
       const [x, y] = [input, out] as [KernelView, KernelView];
       const { outer, size, newSize } = values as Record<string, number> & ResampleAttributes;
-      const inner = (values.columns as number) * (isQuads ? 4 : 1);
+      const inner = (values.columns as number) * unitOf(walk);
       const tapsAt = curve.tapsOf(values as Record<(typeof scalars)[number]["name"], number>);
       const sums = new Float64Array(y.length);
       const isForward = axis === "newSize";
@@ -270,7 +287,7 @@ const kernels = new Map<string, Kernel>();
 
 function kernelOf(direction: Direction, { mode, inner }: ResampleAttributes): Kernel {
   const curve = mode.startsWith("cubic") ? cubic : linear;
-  const walk = inner % 4 === 0 ? "quads" : "lanes";
+  const walk = rowWalk(inner);
   const key = `${direction.name}, ${curve.name}, ${walk}`;
   const kernel = kernels.get(key) ?? makeKernel(direction, curve, walk);
   kernels.set(key, kernel);

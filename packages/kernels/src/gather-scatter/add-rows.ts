@@ -7,9 +7,10 @@ import type {
   LaunchTarget,
 } from "@halfstep/device";
 import { type Domain, domainOf, dtypesOf, quadType, scalarType } from "../domain.js";
-import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { defineKernel, defineWovenKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
+import { byRowWalk, type RowWalk, rowWalk, unitOf } from "../wgsl/quad-units.js";
 import { sortIndices } from "./sort-indices.js";
 
 /** Shapes of a sum of rows by index. */
@@ -83,11 +84,11 @@ export function launchSegments<B>(
     bindings: [index, order, starts],
     scalars: { count, size },
   });
-  const unit = inner % 4 === 0 ? 4 : 1;
+  const walk = rowWalk(inner);
   target.launch({
-    kernel: segmentKernels[domainOf(out.dtype)][op][unit],
+    kernel: segmentKernels[domainOf(out.dtype)][op][walk],
     bindings: [starts, order, ...(base ? [base] : []), source, out],
-    scalars: { length, size, inner: inner / unit, count },
+    scalars: { length, size, inner: inner / unitOf(walk), count },
   });
 }
 
@@ -133,24 +134,21 @@ const segmentStarts: Kernel = defineKernel({
   },
 });
 
-function makeKernel(op: Segments, unit: 1 | 4, domain: Domain): Kernel {
+function makeKernel(op: Segments, walk: RowWalk, domain: Domain): Kernel {
   const isFloat = domain === "float";
   const dtypes = dtypesOf(domain);
-  const value = unit === 4 ? quadType(domain) : scalarType(domain);
-  const load = unit === 4 ? "load" : "at";
+  const isGather = walk === "gather";
+  const load = isGather ? "at" : "load";
   const adds = op !== "putRows";
   const hasBase = op !== "addRows";
-  const from = (m: string): string =>
-    `${load}_source((start + at_order(${m})) * s.inner + e % s.inner)`;
-  const stored =
-    unit === 4
-      ? "total(q)"
-      : `${quadType(domain)}(${[0, 1, 2, 3].map((l) => `total(q * 4u + ${l}u)`).join(", ")})`;
-  return defineKernel({
+  const stored = isGather
+    ? `${quadType(domain)}(${[0, 1, 2, 3].map((l) => `total(q * 4u + ${l}u)`).join(", ")})`
+    : "total(q)";
+  return defineWovenKernel({
     name: adds ? "addSegments" : "putSegments",
     ...(isFloat && { epilogue: "store" }),
     factors: 5,
-    variant: `${unit === 4 ? "quads" : "lanes"}${adds && hasBase ? ",base" : ""}${isFloat ? "" : `,${domain}`}`,
+    variant: `${walk}${adds && hasBase ? ",base" : ""}${isFloat ? "" : `,${domain}`}`,
     bindings: [
       integers("starts", "read"),
       integers("order", "read"),
@@ -159,15 +157,23 @@ function makeKernel(op: Segments, unit: 1 | 4, domain: Domain): Kernel {
       { name: "out", access: "write", dtypes },
     ],
     scalars: ["length", "size", "inner", "count"].map((name) => ({ name, type: "u32" })),
-    body: () => `
-fn total(e: u32) -> ${value} {
-  let place = e / s.inner % s.size;
-  let start = e / s.inner / s.size * s.count;
+    streams: (_, name) => walk === "pairs" && name !== "starts" && name !== "order",
+    body(_context, _woven, quads = 1) {
+      const inPairs = quads === 2;
+      const quad = isGather ? scalarType(domain) : quadType(domain);
+      const inner = inPairs ? "(s.inner / 2u)" : "s.inner";
+      const from = (m: string): string =>
+        `${load}_source((start + at_order(${m})) * ${inner} + e % ${inner})`;
+      const zero = inPairs ? "mat2x4f()" : `${quad}(0${isFloat ? ".0" : ""})`;
+      return `
+fn total(e: u32) -> ${inPairs ? "mat2x4f" : quad} {
+  let place = e / ${inner} % s.size;
+  let start = e / ${inner} / s.size * s.count;
   let first = at_starts(place);
   let end = at_starts(place + 1u);
 ${
   adds
-    ? `  var sum = ${hasBase ? `${load}_base(e)` : `${value}(0${isFloat ? ".0" : ""})`};
+    ? `  var sum = ${hasBase ? `${load}_base(e)` : zero};
   for (var m = first; m < end; m++) { sum += ${from("m")}; }
   return sum;`
     : `  if (first == end) { return ${load}_base(e); }
@@ -177,16 +183,17 @@ ${
 ${linearMain()}
   // Several quads an invocation: on software adapters starting one costs more than a quad.
   let stride = groups.x * groups.y * 64u;
-  for (var q = index; q * 4u < s.length; q += stride) { store_out(q, ${stored}); }
+  for (var q = index; q * ${4 * quads}u < s.length; q += stride) { store_out(q, ${stored}); }
 }
-`,
+`;
+    },
     workgroups: ({ length }) =>
       linearWorkgroups(Math.ceil((length as number) / 4), quadsPerWorkgroup),
     reference(views, scalars) {
       const [first, places] = views as [KernelView, KernelView];
       const [x, y] = views.slice(-2) as [KernelView, KernelView];
       const { size, count } = scalars as { size: number; count: number };
-      const inner = (scalars.inner as number) * unit;
+      const inner = (scalars.inner as number) * unitOf(walk);
       const outer = y.length / (size * inner);
       const results = hasBase
         ? Float64Array.from(views[2] as KernelView)
@@ -207,9 +214,9 @@ ${linearMain()}
 }
 
 const ofDomain = (domain: Domain) => ({
-  addRows: { 1: makeKernel("addRows", 1, domain), 4: makeKernel("addRows", 4, domain) },
-  addTo: { 1: makeKernel("addTo", 1, domain), 4: makeKernel("addTo", 4, domain) },
-  putRows: { 1: makeKernel("putRows", 1, domain), 4: makeKernel("putRows", 4, domain) },
+  addRows: byRowWalk((walk) => makeKernel("addRows", walk, domain)),
+  addTo: byRowWalk((walk) => makeKernel("addTo", walk, domain)),
+  putRows: byRowWalk((walk) => makeKernel("putRows", walk, domain)),
 });
 
 const segmentKernels = {
@@ -229,11 +236,12 @@ export interface RowSum<B> {
 
 /** The operands of a launch that sums float rows, each of contiguous numbers, as {@link addRows} does; undefined for other launches. */
 export function rowSumOf<B>({ kernel, bindings, scalars }: Launch<B>): RowSum<B> | undefined {
-  const { 1: lanes, 4: quads } = segmentKernels.float.addRows;
-  if (kernel !== lanes && kernel !== quads) return undefined;
+  const { pairs, quads, gather } = segmentKernels.float.addRows;
+  if (kernel !== pairs && kernel !== quads && kernel !== gather) return undefined;
   const { length, size, inner } = scalars as Readonly<Record<"length" | "size" | "inner", number>>;
   const [starts, , rows, sum] = bindings as [Binding<B>, Binding<B>, Binding<B>, Binding<B>];
-  return length === size * inner * (kernel === quads ? 4 : 1) ? { starts, rows, sum } : undefined;
+  const width = inner * (kernel === gather ? 1 : 4);
+  return length === size * width ? { starts, rows, sum } : undefined;
 }
 
 /** The indices of which a launch finds the `starts` of a {@link RowSum}; undefined for other launches. */

@@ -1,13 +1,17 @@
-import type { Binding, HalfDType, Launch } from "@halfstep/device";
+import type { Binding, DType, HalfDType, Launch } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
   deviceMismatches,
   type Launches,
   mismatches,
+  programsOf,
   runOnCpu,
+  someGpu,
   testValues,
   unitRoundoff,
+  withHardware,
+  withoutMemory,
 } from "../../test/harness.js";
 import { addRows, putRows, rowSumOf, segmentedIndex } from "./add-rows.js";
 import { gather } from "./gather.js";
@@ -30,6 +34,15 @@ const cases: readonly Case[] = [
   { outer: 2, size: 40, inner: 11, count: 150, dtype: "bfloat16" },
   { outer: 7, size: 10, inner: 1, count: 1, dtype: "float32" },
   { outer: 1, size: 3, inner: 1, count: 0, dtype: "float32" },
+];
+
+/** Rows of one and of several pairs of quads, and of three quads; more of them than are stored at a time; and none. */
+const casesOfPairs: readonly Case[] = [
+  { outer: 3, size: 4, inner: 8, count: 5, dtype: "float16" },
+  { outer: 2, size: 40, inner: 24, count: 33, dtype: "bfloat16" },
+  { outer: 1, size: 40, inner: 264, count: 150, dtype: "float16" },
+  { outer: 2, size: 5, inner: 12, count: 7, dtype: "float16" },
+  { outer: 1, size: 3, inner: 16, count: 0, dtype: "bfloat16" },
 ];
 
 /** Indices with many repetitions, and one out of range. */
@@ -67,25 +80,34 @@ function operandsOf(check: Case) {
 
 type Operands = ReturnType<typeof operandsOf>;
 
+/** Those of whole rows. */
+const rowLaunches =
+  (check: Case): Launches<Operands> =>
+  (target, { input, source, row, byRow, sums, put }) => {
+    target.launch(gather({ input, index: row, out: byRow }, { ...check, indexing: "rows" }));
+    addRows(target, { index: row, source, out: sums }, check);
+    putRows(target, { index: row, base: input, source, out: put }, check);
+  };
+
 const launches =
   (check: Case): Launches<Operands> =>
   (target, o) => {
-    const { input, source, row, each } = o;
-    target.launch(gather({ input, index: row, out: o.byRow }, { ...check, indexing: "rows" }));
+    const { input, source, each } = o;
+    rowLaunches(check)(target, o);
     target.launch(gather({ input, index: each, out: o.byEach }, { ...check, indexing: "each" }));
     const places = { base: input, index: each, source };
     scatter(target, { ...places, out: o.added }, { ...check, op: "add" });
     scatter(target, { ...places, out: o.assigned }, { ...check, op: "assign" });
-    addRows(target, { index: row, source, out: o.sums }, check);
-    putRows(target, { index: row, base: input, source, out: o.put }, check);
   };
+
+const exact = { relative: 0, absolute: 0 };
 
 const tiers = await testTiers();
 
 describe("gather, scatter, addRows and putRows", () => {
   it("move each element to or from the place that its index names", () => {
     const found: string[] = [];
-    for (const check of cases) {
+    for (const check of [...cases, ...casesOfPairs]) {
       const { size, dtype } = check;
       const got = runOnCpu(operandsOf(check), launches(check));
       const { input, source, row, each } = got;
@@ -108,7 +130,6 @@ describe("gather, scatter, addRows and putRows", () => {
         added[at(own)] = (added[at(own)] as number) + value;
         assigned[at(own)] = value;
       }
-      const exact = { relative: 0, absolute: 0 };
       const rounded = { relative: unitRoundoff[dtype], absolute: 0 };
       found.push(
         ...mismatches(got.byRow, byRow, exact),
@@ -124,6 +145,7 @@ describe("gather, scatter, addRows and putRows", () => {
 
   it.each([
     ["float32 rows", { outer: 1, inner: 4, dtype: "float32" }, true],
+    ["float16 rows of pairs of quads", { outer: 1, inner: 8, dtype: "float16" }, true],
     ["float16 rows of odd lengths", { outer: 1, inner: 3, dtype: "float16" }, true],
     ["several blocks of rows", { outer: 2, inner: 4, dtype: "float32" }, false],
     ["integers", { outer: 1, inner: 4, dtype: "uint32" }, false],
@@ -156,7 +178,6 @@ describe("gather, scatter, addRows and putRows", () => {
 
   it.each(tiers)("equal their references on the GPU, %s tier", async (tier) => {
     const device = await requestTestDevice({ tier });
-    const exact = { relative: 0, absolute: 0 };
     const found: string[] = [];
     for (const check of cases) {
       // All sums are of multiples of 2^-7: exact in float32, and rounded once.
@@ -171,5 +192,54 @@ describe("gather, scatter, addRows and putRows", () => {
       found.push(...texts.map((text) => `${JSON.stringify(check)}: ${text}`));
     }
     expect(found).toEqual([]);
+  });
+
+  it.each(tiers)(
+    "of rows equal their references by the programs of GPUs, %s tier",
+    async (tier) => {
+      const device = await requestTestDevice({ tier });
+      const found: string[] = [];
+      for (const check of casesOfPairs) {
+        const texts = await deviceMismatches(
+          device,
+          operandsOf(check),
+          (target, operands) => rowLaunches(check)(withHardware(target, someGpu), operands),
+          { byRow: exact, sums: exact, put: exact },
+        );
+        found.push(...texts.map((text) => `${JSON.stringify(check)}: ${text}`));
+      }
+      expect(found).toEqual([]);
+    },
+  );
+
+  it("of rows move 16 bytes at a time on GPUs where their storage has 16 bits", () => {
+    const pairs = (
+      inner: number,
+      from: DType,
+      to: DType,
+      hardware = someGpu,
+    ): readonly number[] => {
+      const [index, source, out] = [
+        withoutMemory(5, "uint32"),
+        withoutMemory(5 * inner, from),
+        withoutMemory(7 * inner, to),
+      ];
+      const codes = programsOf({ tier: "native", subgroupSize: 32, hardware }, (target) => {
+        const gathered = { input: out, index, out: source };
+        target.launch(gather(gathered, { outer: 1, size: 7, inner, count: 5, indexing: "rows" }));
+        const shape = { outer: 1, count: 5, inner, size: 7 };
+        addRows(target, { index, source, out }, shape);
+        putRows(target, { index, base: out, source, out }, shape);
+      });
+      return ["gather", "addSegments", "putSegments"].map(
+        (name) => (codes[name]?.split("array<vec4u>").length ?? 0) - 1,
+      );
+    };
+    expect(pairs(8, "float16", "float16")).toEqual([2, 2, 3]);
+    expect(pairs(24, "bfloat16", "float16")).toEqual([2, 2, 3]);
+    expect(pairs(12, "float16", "float16")).toEqual([0, 0, 0]);
+    expect(pairs(8, "float16", "float32")).toEqual([0, 0, 0]);
+    expect(pairs(8, "uint32", "uint32")).toEqual([0, 0, 0]);
+    expect(pairs(8, "float16", "float16", { ...someGpu, class: "software" })).toEqual([0, 0, 0]);
   });
 });
