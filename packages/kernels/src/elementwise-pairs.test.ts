@@ -16,6 +16,7 @@ import {
 import { elementwise } from "./elementwise.js";
 import { add, mul } from "./expressions.js";
 import { type ElementwiseLaunch, fuseElementwiseLaunches } from "./fused-elementwise.js";
+import type { TwinnableKernel } from "./kernel.js";
 import { dropout } from "./random.js";
 import { storingTwice } from "./twin.js";
 
@@ -156,14 +157,18 @@ describe("the WGSL of elementwise programs", () => {
       expect(code).not.toContain("vec4u>;");
   });
 
-  it("moves quads where code is woven into stores", () => {
-    const [x, out, twin] = [24, 24, 24].map((n) => ({
-      ...withoutMemory(n, "float16"),
-      shape: [n],
-    }));
-    const launched = elementwise(mul, [x, x] as never, out as never);
-    const { kernel, bindings } = storingTwice(launched as never, 2, twin as never);
-    const context = { tier: "native", subgroupSize: 32, hardware: someGpu, bindings } as const;
-    expect(kernel.program(context).code).not.toContain("vec4u>;");
+  it("moves a twin as the other operands, and quads where the twin has 32 bits", () => {
+    const pairsWith = (twin: DType): number => {
+      const x = { ...withoutMemory(24, "float16"), shape: [24] };
+      const launched = elementwise(mul, [x, x], x);
+      const { kernel, bindings } = storingTwice(
+        launched as typeof launched & { readonly kernel: TwinnableKernel },
+        2,
+        withoutMemory(24, twin),
+      );
+      const context = { tier: "native", subgroupSize: 32, hardware: someGpu, bindings } as const;
+      return count(kernel.program(context).code, "array<vec4u>");
+    };
+    expect([pairsWith("bfloat16"), pairsWith("float32")]).toEqual([4, 0]);
   });
 });

@@ -19,7 +19,7 @@ import {
   storageDeclarations,
 } from "./wgsl/storage.js";
 import { usedDeclarations } from "./wgsl/used-functions.js";
-import type { Epilogue, Woven, WovenDefinition } from "./woven-definition.js";
+import type { Epilogue, WovenDefinition } from "./woven-definition.js";
 import { refuseWovenNames, wovenName } from "./woven-names.js";
 
 /**
@@ -44,6 +44,8 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
   const decoding = { factors: factorsOf(definition), one: definition.one };
   const finished = epilogue === "store" ? woven?.epilogue : undefined;
   const observed = woven?.observed;
+  const { twinsOf = [] } = woven ?? {};
+  const result = bindings.length - twinsOf.length - (observed ? 2 : 1);
   return {
     name,
     variant,
@@ -56,7 +58,7 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
       const formats = narrowFormats(context, conversions);
       const copied = definition.copied?.(context) ?? [];
       const streams = bindings.map(
-        ({ name }, i) => storesPairs(woven) && !isCpu(context) && definition.streams?.(i, name),
+        ({ name }, i) => !isCpu(context) && definition.streams?.(i, name),
       );
       const inPairs =
         streams.includes(true) && streams.every((is, i) => !is || hasPairs(context.bindings[i]));
@@ -77,10 +79,10 @@ export function defineWovenKernel(definition: WovenDefinition): DefinedKernel {
         : own;
       const declarations =
         conversionFunctions(formats, context) +
-        storageDeclarations(moved, context, decoding, woven ?? {}, finished !== undefined) +
+        storageDeclarations(moved, context, decoding, woven ?? {}, finished && result) +
         (observed?.declarations(moved, context) ?? "") +
         scalarDeclarations(scalars, bindings.length) +
-        (finished ? finishedFunction(finished, moved.at(-1)?.inPairs === true) : "");
+        (finished ? finishedFunction(finished, moved[result]?.inPairs === true) : "");
       const code =
         (usesFloat16(context, formats) ? "enable f16;\n" : "") +
         directives +
@@ -240,10 +242,6 @@ export const walkWorkgroups = (count: number, context: ProgramContext, each = 64
  */
 export const zeroBehind = (value: string, count: string, type = "vec4f"): string =>
   `select(${type}(), ${value}, vec4u(index * 4u) + vec4u(0u, 1u, 2u, 3u) < vec4u(${count}))`;
-
-/** Whether what is woven into stores has a form for pairs of quads: nothing, or an epilogue. */
-const storesPairs = ({ twinsOf, accumulated, observed }: Woven = {}): boolean =>
-  !twinsOf && !accumulated && !observed;
 
 /**
  * WGSL `woven_finished(index, result)`: the value that is stored at quad `index` instead of `result`. Where the result is moved in pairs,

@@ -4,7 +4,7 @@ import { twinOf } from "./woven-names.js";
 
 /** The definition of a kernel that stores `result` a second time, in one more binding, the last. */
 export function weaveTwin(definition: WovenDefinition, result: string): WovenDefinition {
-  const { bindings, variant = "", woven, reference } = definition;
+  const { bindings, variant = "", woven, streams, reference } = definition;
   const twinsOf = woven?.twinsOf ?? [];
   const index = bindings.findIndex(({ name }) => name === result);
   const original = bindings[index];
@@ -14,6 +14,10 @@ export function weaveTwin(definition: WovenDefinition, result: string): WovenDef
     ...definition,
     variant: `${variant} twice`.trim(),
     bindings: [...bindings, { ...original, name: twinOf(result) }],
+    // A twin is moved as the result is.
+    ...(streams && {
+      streams: (i, x) => (i < bindings.length ? streams(i, x) : streams(index, result)),
+    }),
     woven: { ...woven, twinsOf: [...twinsOf, result] },
     reference(views, scalars) {
       reference(views.slice(0, -1), scalars);

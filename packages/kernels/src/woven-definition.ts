@@ -18,8 +18,7 @@ import type { UnitQuads } from "./wgsl/quad-units.js";
 export interface WovenDefinition extends KernelDefinition {
   /**
    * @param woven the code woven into the stores; undefined where there is none. Only then may a body copy memory without `store_x`.
-   * @param quads the quads in a unit of the bindings that it streams: with two, `load_x` and `store_x` of these move pairs. Default 1. It
-   * is 1 where code other than an epilogue is woven into the stores.
+   * @param quads the quads in a unit of the bindings that it streams: with two, `load_x` and `store_x` of these move pairs. Default 1.
    */
   body(context: ProgramContext, woven?: Woven, quads?: UnitQuads): string;
   /** @param quads as for the body. */

@@ -308,6 +308,16 @@ export const families: Readonly<Record<string, Family>> = {
   ...moves(3),
 };
 
+/** With rows or channels in pairs of quads, which GPUs move where storage has 16 bits. */
+export const familiesOfPairs: Readonly<Record<string, Family>> = {
+  ...batchNorm(70, 8),
+  ...norms(70, 1, 1, 40),
+  ...norms(3, 9, 2, 8),
+  ...pool({ batch: 2, height: 7, width: 5, channels: 8, ...pairs }),
+  ...rowOps(9, 40),
+  ...moves(8),
+};
+
 /** One element, and none. */
 export const smallest: Readonly<Record<string, Family>> = {
   ...batchNorm(0, 4),

@@ -16,7 +16,7 @@ export type WeaveObserver = (
 
 export const weaveObserver: WeaveObserver = (definition, observer, results) => {
   const { name, variant = "", bindings, scalars = [] } = definition;
-  const { body, movesQuads, subgroups, directives, workgroups, reference } = definition;
+  const { body, streams, movesQuads, subgroups, directives, workgroups, reference } = definition;
   const observed: Observation = {
     observer,
     results,
@@ -34,12 +34,14 @@ export const weaveObserver: WeaveObserver = (definition, observer, results) => {
     scalars: [...scalars, ...results.flatMap((result) => observer.scalars(result))],
     factors: factorsOf(definition),
     woven: { ...definition.woven, observed },
-    body: (context, woven) => withObservedEntry(body(ownContext(context), woven), observed),
+    body: (context, woven, quads) =>
+      withObservedEntry(body(ownContext(context), woven, quads), observed),
+    ...(streams && { streams: (i, x) => i < bindings.length && streams(i, x) }),
     ...(movesQuads && { movesQuads: (context) => movesQuads(ownContext(context)) }),
     ...(subgroups && { subgroups: (context) => subgroups(ownContext(context)) }),
     ...(directives && { directives: (context) => directives(ownContext(context)) }),
-    workgroups: (values, lengths, context) =>
-      workgroups(values, lengths.slice(0, -1), ownContext(context)),
+    workgroups: (values, lengths, context, quads) =>
+      workgroups(values, lengths.slice(0, -1), ownContext(context), quads),
     reference: (views, values) => reference(views.slice(0, -1), values),
   };
 };

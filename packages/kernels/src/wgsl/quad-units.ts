@@ -1,4 +1,4 @@
-import type { HalfDType, ProgramContext } from "@halfstep/device";
+import type { ProgramContext } from "@halfstep/device";
 import { dtypes } from "@halfstep/formats/dtypes";
 
 /**
@@ -116,36 +116,4 @@ export function storeUnit<Q extends Quad>(
     return `${before}${out}_pair[${half++}] = ${value};\n`;
   });
   return `    var ${out}_pair: mat2x4f;\n${code}    store_${out}(${place}, ${out}_pair);\n`;
-}
-
-/**
- * Declarations of a binding `x` that a program moves in pairs of quads of 16 bits: `load_x(i)` and `store_x(i, pair)` move pair i, 16
- * bytes. `store_first_x(i, quad)` stores the first quad of a pair alone, because the bytes behind a result may belong to another.
- *
- * @param finish the function from i and a pair to what is stored instead. With it there are only whole pairs.
- */
-export function pairDeclarations(
-  name: string,
-  dtype: HalfDType,
-  isRead: boolean,
-  finish?: string,
-): string {
-  const data = `${name}_data[i]`;
-  const encode = `encode4_${dtype}`;
-  if (isRead)
-    return `fn load_${name}(i: u32) -> mat2x4f {
-  let words = ${data};
-  return mat2x4f(quad_${dtype}(words.xy), quad_${dtype}(words.zw));
-}
-`;
-  const pair = `${data} = vec4u(${encode}(v[0]), ${encode}(v[1]));`;
-  if (finish)
-    return `fn store_${name}(i: u32, result: mat2x4f) { let v = ${finish}(i, result); ${pair} }\n`;
-  return `fn store_${name}(i: u32, v: mat2x4f) { ${pair} }
-fn store_first_${name}(i: u32, v: vec4f) {
-  let words = ${encode}(v);
-  ${data}.x = words.x;
-  ${data}.y = words.y;
-}
-`;
 }

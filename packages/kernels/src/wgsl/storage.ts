@@ -10,8 +10,8 @@ import { isCpu } from "../cpu-adapter.js";
 import { domainOf, scalarType } from "../domain.js";
 import type { Woven } from "../woven-definition.js";
 import { twinOf, wovenName } from "../woven-names.js";
-import { asQuad, elementWgsl, magnitudesOf, type Unit } from "./elements.js";
-import { pairDeclarations } from "./quad-units.js";
+import { asQuad, elementWgsl, magnitudesOf } from "./elements.js";
+import { pairStorage, type StoredUnit } from "./pair-storage.js";
 
 /**
  * WGSL through which a kernel accesses its buffers, independent of their storage. For a binding `x` of unit 4 (quads of elements):
@@ -25,16 +25,16 @@ import { pairDeclarations } from "./quad-units.js";
  *
  * A result with a twin is also stored in the twin, and an observer is called with the stored values. The function `woven_finished`
  * applies the epilogue of a kernel whose store has one. An accumulated result is stored as the sum of its new and its old value.
+ *
+ * @param finished the index of the binding whose store applies an epilogue.
  */
 export function storageDeclarations(
   bindings: readonly StorageBinding[],
   context: ProgramContext,
   decoding: Decoding,
   { twinsOf = [], observed, accumulated }: Woven,
-  isFinished: boolean,
+  finished: number | undefined,
 ): string {
-  const own = observed ? bindings.slice(0, -1) : bindings;
-  const result = own.length - twinsOf.length - 1;
   const isKept = (index: number): boolean =>
     isCpu(context) &&
     index >= decoding.factors &&
@@ -45,7 +45,7 @@ export function storageDeclarations(
     return declareBinding(bindings, context, index, {
       isKept: isKept(index),
       twin,
-      isFinished: isFinished && index === result,
+      isFinished: index === finished,
       isObserved: observed?.results.includes(name) ?? false,
       ...(accumulated?.has(name) && {
         added: { rounding: accumulated.get(name), one: decoding.one },
@@ -60,7 +60,7 @@ export function storageDeclarations(
 export interface StorageBinding extends KernelBinding {
   /** Elements that the program copies at a time, as they are stored: `stored_x(i)` is all that it gets. */
   readonly copied?: 4 | 8 | undefined;
-  /** True where the program moves pairs of quads of 16-bit elements, as {@link pairDeclarations} tells. */
+  /** True where the program moves pairs of quads of 16-bit elements, as {@link pairStorage} tells. */
   readonly inPairs?: boolean | undefined;
 }
 
@@ -116,6 +116,14 @@ fn kept_pair_float16(w: u32) -> vec2f { return pair_float16(w) * ${one}; }
 `;
 }
 
+/** What is woven into the store of a binding. */
+interface Storing {
+  readonly twin: string | undefined;
+  readonly isFinished: boolean;
+  readonly isObserved: boolean;
+  readonly added?: Added | undefined;
+}
+
 /** How a result is added to the existing one: the format to which it is rounded first, and the scalar that is 1. */
 interface Added {
   readonly rounding: HalfDType | undefined;
@@ -126,19 +134,7 @@ function declareBinding(
   bindings: readonly StorageBinding[],
   context: ProgramContext,
   index: number,
-  {
-    isKept,
-    twin,
-    isFinished,
-    isObserved,
-    added,
-  }: {
-    readonly isKept: boolean;
-    readonly twin: string | undefined;
-    readonly isFinished: boolean;
-    readonly isObserved: boolean;
-    readonly added?: Added;
-  },
+  { isKept, ...storing }: Storing & { readonly isKept: boolean },
 ): string {
   const {
     name,
@@ -175,9 +171,16 @@ fn stored_${name}(i: u32) -> ${type} { return ${name}_data[i]; }
   const scalar = scalarType(domainOf(dtype));
   const value = unit === 1 ? scalar : `vec${unit}<${scalar}>`;
   const mode = access === "read" ? "read" : "read_write";
-  if (inPairs)
-    return `@group(0) @binding(${index}) var<storage, ${mode}> ${data}: array<vec4u>;
-${pairDeclarations(name, dtype as HalfDType, access === "read", isFinished ? wovenName("finished") : undefined)}`;
+  if (inPairs) {
+    const pairs = pairStorage(name, dtype as HalfDType);
+    return (
+      `@group(0) @binding(${index}) var<storage, ${mode}> ${data}: array<vec4u>;\n` +
+      (access === "write" ? "" : `fn load_${name}(i: u32) -> mat2x4f { ${pairs.load} }\n`) +
+      (access === "read" ? "" : storeFunction(name, pairs.whole, storing)) +
+      // With an epilogue there are only whole pairs.
+      (access === "read" || storing.isFinished ? "" : storeFunction(name, pairs.first, storing))
+    );
+  }
   const round = rounding ? (v: string) => `round${unit}_${rounding}(${v})` : (v: string) => v;
   const roundOne = rounding ? (v: string) => `round1_${rounding}(${v})` : (v: string) => v;
 
@@ -187,29 +190,39 @@ ${pairDeclarations(name, dtype as HalfDType, access === "read", isFinished ? wov
     code += `fn at_${name}(i: u32) -> ${scalar} { return ${roundOne(wgsl.at(data, unit, decoder))}; }\n`;
     code += `fn load_${name}(i: u32) -> ${value} { return ${round(wgsl.load(data, unit, decoder))}; }\n`;
   }
-  if (access !== "read") {
-    const packed = wgsl.store(round("v"), unit);
-    const again = twin ? ` store_${twin}(i, v);` : "";
-    const addend = added ? "addend" : "v";
-    const [given, finish] = isFinished
-      ? ["result", ` let ${addend} = ${wovenName("finished")}(i, result);`]
-      : [addend, ""];
-    const add = added ? ` let v = load_${name}(i) + ${asStored("addend", unit, added)};` : "";
-    const stored = isObserved ? "stored" : packed;
-    const [keep, look] = isObserved
-      ? [
-          ` let stored = ${packed};`,
-          ` ${wovenName("observe")}_${name}(i, ${magnitudesOf(asQuad("v", unit))}, ${wgsl.magnitudes("stored", unit)});`,
-        ]
-      : ["", ""];
-    code += `fn store_${name}(i: u32, ${given}: ${value}) {${finish}${add}${keep} ${data}[i] = ${stored};${look}${again} }\n`;
-  }
+  if (access !== "read")
+    code += storeFunction(
+      name,
+      {
+        ...{ store: "store", type: value, loaded: `load_${name}(i)` },
+        rounded: (v, format) => `round${unit}_${format}(${v})`,
+        packed: wgsl.store(round("v"), unit),
+        write: (stored) => `${data}[i] = ${stored};`,
+        observed: [["i", magnitudesOf(asQuad("v", unit)), wgsl.magnitudes("stored", unit)]],
+      },
+      storing,
+    );
   return code;
 }
 
-/**
- * WGSL: the term of the sum, as if stored and loaded again. The factor 1, unknown to the compiler, prevents it from contracting the
- * value's computation with the sum.
- */
-const asStored = (value: string, unit: Unit, { rounding, one }: Added): string =>
-  rounding ? `round${unit}_${rounding}(${value})` : `${value} * s.${one}`;
+/** WGSL of a function that stores a unit of a binding as its storage wants it, with what is woven into the store. */
+function storeFunction(
+  name: string,
+  { store, type, loaded, rounded, packed, write, observed }: StoredUnit,
+  { twin, isFinished, isObserved, added }: Storing,
+): string {
+  const again = twin ? ` ${store}_${twin}(i, v);` : "";
+  const addend = added ? "addend" : "v";
+  const [given, finish] = isFinished
+    ? ["result", ` let ${addend} = ${wovenName("finished")}(i, result);`]
+    : [addend, ""];
+  // The term as if stored and loaded again. The factor 1, unknown to the compiler, prevents it from contracting the value's computation
+  // with the sum.
+  const term = added?.rounding ? rounded(addend, added.rounding) : `${addend} * s.${added?.one}`;
+  const add = added ? ` let v = ${loaded} + ${term};` : "";
+  const [keep, stored] = isObserved ? [` let stored = ${packed};`, "stored"] : ["", packed];
+  const look = isObserved
+    ? observed.map((unit) => ` ${wovenName("observe")}_${name}(${unit.join(", ")});`).join("")
+    : "";
+  return `fn ${store}_${name}(i: u32, ${given}: ${type}) {${finish}${add}${keep} ${write(stored)}${look}${again} }\n`;
+}
