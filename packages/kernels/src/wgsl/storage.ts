@@ -171,37 +171,36 @@ fn stored_${name}(i: u32) -> ${type} { return ${name}_data[i]; }
   const scalar = scalarType(domainOf(dtype));
   const value = unit === 1 ? scalar : `vec${unit}<${scalar}>`;
   const mode = access === "read" ? "read" : "read_write";
-  if (inPairs) {
-    const pairs = pairStorage(name, dtype as HalfDType);
-    return (
-      `@group(0) @binding(${index}) var<storage, ${mode}> ${data}: array<vec4u>;\n` +
-      (access === "write" ? "" : `fn load_${name}(i: u32) -> mat2x4f { ${pairs.load} }\n`) +
-      (access === "read" ? "" : storeFunction(name, pairs.whole, storing)) +
-      // With an epilogue there are only whole pairs.
-      (access === "read" || storing.isFinished ? "" : storeFunction(name, pairs.first, storing))
-    );
-  }
   const round = rounding ? (v: string) => `round${unit}_${rounding}(${v})` : (v: string) => v;
   const roundOne = rounding ? (v: string) => `round1_${rounding}(${v})` : (v: string) => v;
 
-  let code = `@group(0) @binding(${index}) var<storage, ${mode}> ${data}: array<${wgsl.array(unit)}>;\n`;
+  const stored: StoredUnit = {
+    ...{ store: "store", type: value, loaded: `load_${name}(i)` },
+    rounded: (v, format) => `round${unit}_${format}(${v})`,
+    packed: (v) => wgsl.store(round(v), unit),
+    write: (words) => `${data}[i] = ${words};`,
+    observed: (at, v, words) => [
+      `${at}, ${magnitudesOf(asQuad(v, unit))}, ${wgsl.magnitudes(words, unit)}`,
+    ],
+  };
+  const head = `@group(0) @binding(${index}) var<storage, ${mode}> ${data}: array<`;
+  if (inPairs) {
+    const { load, whole, first } = pairStorage(data, dtype as HalfDType, stored);
+    return (
+      `${head}vec4u>;\n` +
+      (access === "write" ? "" : `fn load_${name}(i: u32) -> mat2x4f { ${load} }\n`) +
+      (access === "read" ? "" : storeFunction(name, whole, storing)) +
+      // With an epilogue there are only whole pairs.
+      (access === "read" || storing.isFinished ? "" : storeFunction(name, first, storing))
+    );
+  }
+  let code = `${head}${wgsl.array(unit)}>;\n`;
   if (access !== "write") {
     const decoder = isKept ? "kept_" : "";
     code += `fn at_${name}(i: u32) -> ${scalar} { return ${roundOne(wgsl.at(data, unit, decoder))}; }\n`;
     code += `fn load_${name}(i: u32) -> ${value} { return ${round(wgsl.load(data, unit, decoder))}; }\n`;
   }
-  if (access !== "read")
-    code += storeFunction(
-      name,
-      {
-        ...{ store: "store", type: value, loaded: `load_${name}(i)` },
-        rounded: (v, format) => `round${unit}_${format}(${v})`,
-        packed: wgsl.store(round("v"), unit),
-        write: (stored) => `${data}[i] = ${stored};`,
-        observed: [["i", magnitudesOf(asQuad("v", unit)), wgsl.magnitudes("stored", unit)]],
-      },
-      storing,
-    );
+  if (access !== "read") code += storeFunction(name, stored, storing);
   return code;
 }
 
@@ -220,9 +219,13 @@ function storeFunction(
   // with the sum.
   const term = added?.rounding ? rounded(addend, added.rounding) : `${addend} * s.${added?.one}`;
   const add = added ? ` let v = ${loaded} + ${term};` : "";
-  const [keep, stored] = isObserved ? [` let stored = ${packed};`, "stored"] : ["", packed];
+  const [keep, stored] = isObserved
+    ? [` let stored = ${packed("v")};`, "stored"]
+    : ["", packed("v")];
   const look = isObserved
-    ? observed.map((unit) => ` ${wovenName("observe")}_${name}(${unit.join(", ")});`).join("")
+    ? observed("i", "v", stored)
+        .map((unit) => ` ${wovenName("observe")}_${name}(${unit});`)
+        .join("")
     : "";
   return `fn ${store}_${name}(i: u32, ${given}: ${type}) {${finish}${add}${keep} ${write(stored)}${look}${again} }\n`;
 }
