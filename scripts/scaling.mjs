@@ -44,7 +44,7 @@ async function measure(earlier) {
     ? { batch: 32, weakBatches: { mlp: 64, cnn: 8, gpt: 2 }, steps: 2, numbers: 1e6, rounds: 2 }
     : {
         ...{ batch: 128, weakBatches: { mlp: 512, cnn: 128, gpt: 16 }, steps: 9 },
-        ...{ numbers: 25e6, rounds: 12 },
+        ...{ numbers: 25e6, rounds: 30 },
       };
   const stepsOf = (peers, wire, buckets, more = {}) => ({
     ...{ kind: "steps", peers, wire, buckets, batch, steps, ...more },
@@ -89,13 +89,10 @@ async function measure(earlier) {
     hosts.close();
   }
 
-  /**
-   * The fastest measurement of each task. They take turns, because other work on the machine comes and goes, and it only delays them: an
-   * exchange waits for the slower of two ranks, so that medians tell of the machine more than of the exchange.
-   */
-  async function inTurn(hosts, { label, tasks }) {
-    const measured = await run(label, hosts, Array.from({ length: rounds }, () => tasks).flat());
-    return tasks.map((_, i) => fastest(measured.filter((_, j) => j % tasks.length === i)));
+  /** The fastest measurement of each task, of those that take turns. */
+  function inTurn(hosts, { label, tasks }) {
+    const short = tasks.map((task) => ({ ...task, steps: Math.min(steps, 3) }));
+    return run(label, hosts, [{ kind: "turns", tasks: short, rounds }]);
   }
 
   async function measurePaired() {
@@ -188,11 +185,6 @@ async function measure(earlier) {
       hosts.close();
     }
   }
-}
-
-/** The measurement with the fastest steps. */
-function fastest(measured) {
-  return measured.reduce((best, each) => (each.step < best.step ? each : best));
 }
 
 /** The lines of rank 0. Each rank is pinned to a core. */

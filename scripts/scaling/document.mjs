@@ -113,11 +113,12 @@ const weakLines = (weak) =>
   Object.entries(weak)
     .map(
       ([model, { alone, lockstep, job }]) =>
-        `  - ${weakModels[model]}, ${job.task.batch} samples a rank: ${percent(alone.step / job.step)} (${ms(alone.step)} ms alone, ${ms(job.step)} ms together${
+        `  - ${weakModels[model]}, ${job.task.batch} samples a rank: ${percent(alone.step / job.step)} (${ms(alone.step)} ms alone, ${ms(job.step)} ms together).${
           lockstep
-            ? `; ${percent(lockstep.step / job.step)} of two ranks that exchange nothing, but wait for each other after each step: ${ms(lockstep.step)} ms`
+            ? `
+    Two ranks that exchange nothing, but wait for each other after each step, take ${ms(lockstep.step)} ms: the exchange leaves ${percent(lockstep.step / job.step)} of their speed.`
             : ""
-        }).`,
+        }`,
     )
     .join("\n");
 

@@ -18,6 +18,7 @@ import type {
   RankLine,
   ScalingTask,
   StepsTask,
+  TurnsTask,
 } from "./tasks.js";
 
 const tasks: readonly ScalingTask[] = JSON.parse(process.argv[2] ?? "[]");
@@ -43,18 +44,23 @@ async function mark(name: string): Promise<void> {
 
 let runtime: Runtime | undefined;
 
-/** Trains, and notes when each bucket was ready, and what the host did with it. */
-async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined> {
-  const name = `${task.peers} ${task.wire} ${task.buckets}`;
-  if (task.peers === "alone" && carrier.rank !== 0) {
-    await mark(name);
-    await mark("end");
-    return undefined;
-  }
-  runtime ??= (await openRuntime({ device: "gpu" })).runtime;
+/** Training whose steps are measured. */
+interface MeasuredTraining {
+  /** Takes a step that is not measured. */
+  step(): Promise<void>;
+  /** Takes the steps of the task, and notes when each bucket was ready, and what the host did with it. */
+  measure(): Promise<MeasuredSteps>;
+}
+
+/** Undefined where another rank trains alone. */
+async function open(task: StepsTask): Promise<MeasuredTraining | undefined> {
   const { batch, buckets, leastBytes = 2 ** 16, wire, peers } = task;
-  const training = builds[task.model ?? "mlp"](runtime, batch);
-  const optimizer = new SGD(runtime.target, flatten(training.model.parameters()), { lr: 0.01 });
+  if (peers === "alone" && carrier.rank !== 0) return undefined;
+  runtime ??= (await openRuntime({ device: "gpu" })).runtime;
+  const own = runtime;
+  const training = builds[task.model ?? "mlp"](own, batch);
+  const parameters = flatten(training.model.parameters());
+  const optimizer = new SGD(own.target, parameters, { lr: 0.01 });
   let calls: Call[] = [];
   const carriers = { empty: emptyCarrier(), job: carrier };
   const peersOf = peers === "empty" || peers === "job" ? carriers[peers] : undefined;
@@ -65,7 +71,7 @@ async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined>
       { wire, buckets, leastBytes },
     );
   const step = async (): Promise<void> => {
-    const loss = await (runtime as Runtime).step(() => {
+    const loss = await own.step(() => {
       const loss = training.loss();
       if (task.isForward) return loss;
       loss.backward();
@@ -78,29 +84,59 @@ async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined>
     loss.dispose();
     if (peers === "lockstep") await carrier.barrier();
   };
-  for (let i = 0; i < 5; i++) await step();
-  await mark(name);
-  const stalls = new StallMeter();
-  const { bytes } = carrier.traffic;
-  const times: number[] = [];
-  const seen: SeenStep[] = [];
-  for (let i = 0; i < task.steps; i++) {
-    calls = [];
-    const startedAt = performance.now();
-    await step();
-    times.push(performance.now() - startedAt);
-    seen.push({ startedAt, calls });
-  }
-  const stall = stalls.stop();
-  const sent = carrier.traffic.bytes - bytes;
-  await mark("end");
   return {
-    task,
-    step: median(times),
-    stall,
-    bytes: sent / task.steps,
-    calls: averageCalls(seen),
+    step,
+    async measure() {
+      const stalls = new StallMeter();
+      const { bytes } = carrier.traffic;
+      const times: number[] = [];
+      const seen: SeenStep[] = [];
+      for (let i = 0; i < task.steps; i++) {
+        calls = [];
+        const startedAt = performance.now();
+        await step();
+        times.push(performance.now() - startedAt);
+        seen.push({ startedAt, calls });
+      }
+      return {
+        task,
+        step: median(times),
+        stall: stalls.stop(),
+        bytes: (carrier.traffic.bytes - bytes) / task.steps,
+        calls: averageCalls(seen),
+      };
+    },
   };
+}
+
+async function measureSteps(task: StepsTask): Promise<MeasuredSteps | undefined> {
+  const training = await open(task);
+  for (let i = 0; i < 5; i++) await training?.step();
+  await mark(`${task.peers} ${task.wire} ${task.buckets}`);
+  const measured = await training?.measure();
+  await mark("end");
+  return measured;
+}
+
+/** The fastest measurement of each task: see {@link TurnsTask}. */
+async function measureInTurn({ tasks, rounds }: TurnsTask): Promise<MeasuredSteps[]> {
+  const trainings: (MeasuredTraining | undefined)[] = [];
+  for (const task of tasks) {
+    const training = await open(task);
+    trainings.push(training);
+    for (let i = 0; i < 5; i++) await training?.step();
+  }
+  const fastest: MeasuredSteps[] = [];
+  for (let round = 0; round < rounds; round++)
+    for (const [i, training] of trainings.entries()) {
+      await carrier.barrier();
+      await training?.step();
+      const measured = await training?.measure();
+      if (measured && !(measured.step > (fastest[i]?.step ?? Number.POSITIVE_INFINITY)))
+        fastest[i] = measured;
+    }
+  await carrier.barrier();
+  return fastest;
 }
 
 interface SeenStep {
@@ -158,6 +194,7 @@ async function measureLarge(task: LargeTask): Promise<MeasuredLarge> {
 for (const task of tasks) {
   if (task.kind === "link") print(await measureLink(task));
   else if (task.kind === "large") print(await measureLarge(task));
+  else if (task.kind === "turns") for (const each of await measureInTurn(task)) print(each);
   else {
     const measured = await measureSteps(task);
     if (measured) print(measured);

@@ -22,8 +22,18 @@ export interface StepsTask {
   readonly batch: number;
   /** Whether a step has the forward pass alone. Default false. */
   readonly isForward?: boolean;
-  /** Steps that are measured, after five that are not. */
+  /** Steps that are measured, after some that are not. */
   readonly steps: number;
+}
+
+/**
+ * Steps of several kinds, measured in turns, of which the fastest of each kind count. Other work on the machine comes and goes, and only
+ * delays them. An exchange waits for the slower of two ranks, so that medians tell of the machine more than of the exchange.
+ */
+export interface TurnsTask {
+  readonly kind: "turns";
+  readonly tasks: readonly StepsTask[];
+  readonly rounds: number;
 }
 
 /** The latency of a link and its bytes a second. */
@@ -40,7 +50,7 @@ export interface LargeTask {
   readonly numbers: number;
 }
 
-export type ScalingTask = StepsTask | LinkTask | LargeTask;
+export type ScalingTask = StepsTask | TurnsTask | LinkTask | LargeTask;
 
 /** A collective in an average step. */
 export interface CallTimes {
