@@ -1,6 +1,7 @@
 import type { Stats } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
+import { allInOrder } from "./all-in-order.js";
 import { DataError } from "./error.js";
 import { irregular } from "./file-bytes.js";
 import { unreadable } from "./unreadable.js";
@@ -107,7 +108,7 @@ async function entriesOf(
     throw unreadable(directory, error);
   });
   const visible = entries.filter(({ name }) => !name.startsWith("."));
-  const described = await Promise.all(
+  const described = await allInOrder(
     visible.map(async (entry): Promise<Entry> => {
       const { name } = entry;
       const path = join(directory, name);

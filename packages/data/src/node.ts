@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { allInOrder } from "./all-in-order.js";
 import { readCifar10 } from "./cifar.js";
 import { DataError } from "./error.js";
 import { fileBytes } from "./file-bytes.js";
@@ -32,13 +33,13 @@ export const mnist = async (directory: string): Promise<ImageSplits> => {
       const name = find(directory, stem);
       return { name, idx: await readIdxFile(name) };
     };
-    const [images, labels] = await Promise.all([
+    const [images, labels] = await allInOrder([
       read(`${prefix}-images-idx3-ubyte`),
       read(`${prefix}-labels-idx1-ubyte`),
     ]);
     return imageSet(images, labels, 10);
   };
-  const [train, test] = await Promise.all([split("train"), split("t10k")]);
+  const [train, test] = await allInOrder([split("train"), split("t10k")]);
   return { train, test };
 };
 
@@ -63,14 +64,14 @@ export const cifar10Classes: readonly string[] = [
 export const cifar10 = async (directory: string): Promise<ImageSplits> => {
   const read = async (names: readonly string[]): Promise<ImageSet> =>
     readCifar10(
-      await Promise.all(
+      await allInOrder(
         names.map(async (file) => {
           const name = join(directory, file);
           return { name, bytes: await fileBytes(name) };
         }),
       ),
     );
-  const [train, test] = await Promise.all([
+  const [train, test] = await allInOrder([
     read([1, 2, 3, 4, 5].map((i) => `data_batch_${i}.bin`)),
     read(["test_batch.bin"]),
   ]);
