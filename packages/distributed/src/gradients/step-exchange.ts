@@ -28,7 +28,10 @@ export class StepExchange {
     this.#stop = stop;
   }
 
-  /** Notes that a gradient of this rank is infinite or NaN. The means carry such numbers, too; the agreement keeps scales equal whatever a sum makes of them. */
+  /**
+   * Notes that a gradient of this rank is infinite or NaN. The means carry such numbers, too; the agreement keeps scales equal whatever a
+   * sum makes of them.
+   */
   foundNonFinite(): void {
     this.#isFinite = false;
   }
