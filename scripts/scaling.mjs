@@ -16,13 +16,22 @@ import { rateFor } from "./scaling/model.mjs";
 import { bundleApp } from "./start/bundle.mjs";
 import { writeWhole } from "./whole-file.mjs";
 
-const { values: flags } = parseArgs({
-  options: {
-    tiny: { type: "boolean" },
-    paired: { type: "boolean" },
-    document: { type: "boolean" },
-  },
-});
+const flags = flagsOf(process.argv.slice(2));
+/**
+ * Samples of a rank, by model: the network of the other measurements with few and with many samples, then those of two apps with the batches
+ * that are their defaults. An exchange sends as many bytes whatever the batch is.
+ */
+const usualWeakBatches = [
+  ["mlp", 512],
+  ["mlp", 2048],
+  ["cnn", 128],
+  ["gpt", 16],
+];
+const tinyWeakBatches = [
+  ["mlp", 64],
+  ["cnn", 8],
+  ["gpt", 2],
+];
 const from = (path) => fileURLToPath(new URL(path, import.meta.url));
 const [data, document] = ["../docs/scaling.json", "../docs/scaling.md"].map(from);
 if (!flags.document) {
@@ -39,13 +48,9 @@ async function measure(earlier) {
   if (mpi.missing !== undefined) throw new Error(mpi.missing);
   const program = from("../packages/trainer/node_modules/.cache/scaling/rank.js");
   await bundleApp(from("../packages/trainer/bench/scaling/rank.ts"), program);
-  // The network of the other measurements, then those of two apps with the batches that are their defaults.
   const { batch, weakBatches, steps, numbers, rounds } = flags.tiny
-    ? { batch: 32, weakBatches: { mlp: 64, cnn: 8, gpt: 2 }, steps: 2, numbers: 1e6, rounds: 2 }
-    : {
-        ...{ batch: 128, weakBatches: { mlp: 512, cnn: 128, gpt: 16 }, steps: 9 },
-        ...{ numbers: 25e6, rounds: 30 },
-      };
+    ? { batch: 32, weakBatches: tinyWeakBatches, steps: 2, numbers: 1e6, rounds: 2 }
+    : { batch: 128, weakBatches: usualWeakBatches, steps: 9, numbers: 25e6, rounds: 30 };
   const stepsOf = (peers, wire, buckets, more = {}) => ({
     ...{ kind: "steps", peers, wire, buckets, batch, steps, ...more },
   });
@@ -104,8 +109,8 @@ async function measure(earlier) {
   async function measureTogether() {
     const hosts = fakeHosts(2, { megabits: 1000 });
     try {
-      const weak = {};
-      for (const [model, batch] of Object.entries(weakBatches)) {
+      const weak = [];
+      for (const [model, batch] of weakBatches) {
         const [alone, lockstep, job] = await inTurn(hosts, {
           label: `two hosts, 1000 Mbit/s: ${model}, ${batch} samples a rank`,
           // Parts of the size that an exchange has by default.
@@ -113,7 +118,7 @@ async function measure(earlier) {
             stepsOf(peers, "float16", 5, { model, batch, leastBytes: 2 ** 20 }),
           ),
         });
-        weak[model] = { alone, lockstep, job };
+        weak.push({ alone, lockstep, job });
       }
       const large = await run(
         "two hosts, 1000 Mbit/s: many numbers",
@@ -129,7 +134,8 @@ async function measure(earlier) {
   /** Steps over links on which an exchange takes 0.6 of the backward pass. */
   async function measureOverlap() {
     const hosts = fakeHosts(2);
-    const of = (peers, wire, more) => stepsOf(peers, wire, 5, { batch: weakBatches.mlp, ...more });
+    const [[, batch]] = weakBatches;
+    const of = (peers, wire, more) => stepsOf(peers, wire, 5, { batch, ...more });
     try {
       const [plain, forward, ...empty] = await inTurn(hosts, {
         label: "two ranks without a network",
@@ -184,6 +190,18 @@ async function measure(earlier) {
     } finally {
       hosts.close();
     }
+  }
+}
+
+function flagsOf(args) {
+  const options = Object.fromEntries(
+    ["tiny", "paired", "document"].map((name) => [name, { type: "boolean" }]),
+  );
+  try {
+    return parseArgs({ args, options }).values;
+  } catch (error) {
+    console.error(`npm run scaling [-- --tiny | --paired | --document]: ${error.message}`);
+    process.exit(2);
   }
 }
 

@@ -35,7 +35,7 @@ export function scalingDocument(found) {
   const plain = found.empty.find(({ task }) => task.peers === "none");
   const worst = Math.max(...settings.map(({ step, model }) => Math.abs(model / step - 1)));
   const { weak, large, overlap, date, rounds } = found.paired;
-  const stalls = [...Object.values(weak), ...overlap.settings].map(({ job }) => job.stall);
+  const stalls = [...weak, ...overlap.settings].map(({ job }) => job.stall);
   const most = (which, of = stalls) => ms(Math.max(...of.map((each) => each[which])));
   const cuts = found.empty.filter(({ task }) => task.peers === "empty");
   const [float32, float16] = large.map(({ milliseconds }) => milliseconds);
@@ -72,17 +72,23 @@ request that may wait behind the data of the other direction: at 10 Mbit/s excha
     .map(({ task, step }) => `${ms(step - plain.step)} ms (${task.wire}, ${task.buckets})`)
     .join(", ")}.
 
-Measured in turns, on ${date}${rounds ? `. Of ${rounds} measurements the fastest counts, because other work on the machine only delays them` : ""}:
+Measured in turns, on ${date}${rounds ? `. Of ${rounds} measurements the fastest counts: other work on the machine only delays them` : ""}:
 
 ${overlapLine(overlap)}
-- Weak scaling from one rank to two at 1000 Mbit/s, the time of a step alone by that of a step together:
-${weakLines(weak)}
 - The mean of ${large[0].task.numbers / 1e6} million numbers at 1000 Mbit/s takes ${ms(float32)} ms in float32 and ${ms(float16)} ms in float16, which is ${(float32 / float16).toFixed(2)} times faster.
 - In these steps code of a rank stopped the event loop for at most ${most("own")} ms, and during the means of many numbers for ${most(
     "own",
     large.map(({ stall }) => stall),
   )} ms. With the time in which threads
   of the driver had its core it stood still for up to ${most("longest")} ms.
+
+## Weak scaling
+
+From one rank to two at 1000 Mbit/s, with a float16 wire: the time of a step of a rank alone by that of a step of two ranks, each with so many samples.
+In lockstep two ranks exchange nothing, but wait for each other after each step, so that they share the memory of the machine and no more. An exchange sends
+the same bytes whatever the batch is: a larger batch leaves it less of a step. Measured with the above, in turns.
+
+${weakTable(weak)}
 
 ## Bytes
 
@@ -103,24 +109,22 @@ ${manyRanksPart(found)}`;
 
 /** What the models of weak scaling are. */
 const weakModels = {
-  mlp: "the MLP",
-  cnn: "the CNN of the digits app",
-  gpt: "the GPT of the language-model app",
+  mlp: "MLP",
+  cnn: "CNN of the digits app",
+  gpt: "GPT of the language-model app",
 };
 
-/** How much of its speed a rank keeps beside another one, by model. */
-const weakLines = (weak) =>
-  Object.entries(weak)
-    .map(
-      ([model, { alone, lockstep, job }]) =>
-        `  - ${weakModels[model]}, ${job.task.batch} samples a rank: ${percent(alone.step / job.step)} (${ms(alone.step)} ms alone, ${ms(job.step)} ms together).${
-          lockstep
-            ? `
-    Two ranks that exchange nothing, but wait for each other after each step, take ${ms(lockstep.step)} ms: the exchange leaves ${percent(lockstep.step / job.step)} of their speed.`
-            : ""
-        }`,
-    )
-    .join("\n");
+/** How much of its speed a rank keeps beside another one, by model and batch. */
+const weakTable = (weak) =>
+  table(
+    ["model", "samples a rank", "alone, ms", "lockstep, ms", "together, ms", "weak scaling"],
+    weak.map(({ alone, lockstep, job }) => [
+      weakModels[job.task.model],
+      job.task.batch,
+      ...[alone, lockstep, job].map(({ step }) => ms(step)),
+      percent(alone.step / job.step),
+    ]),
+  );
 
 /** What five buckets hide of an exchange that is a little shorter than the backward pass. */
 function overlapLine({ backward, settings }) {

@@ -55,13 +55,13 @@ it("the document has what was measured beside the model", () => {
     rates: [{ megabits: 100, link, steps: measured("job", 30) }],
     paired: {
       date: "2026-01-02",
-      weak: {
-        mlp: {
+      weak: [
+        {
           alone: { step: 24 },
           lockstep: { step: 26 },
-          job: { task: of("job", "float16", 5), step: 48, stall },
+          job: { task: { ...of("job", "float16", 5), model: "mlp" }, step: 48, stall },
         },
-      },
+      ],
       overlap: {
         backward: 10,
         settings: [
@@ -79,6 +79,5 @@ it("the document has what was measured beside the model", () => {
   expect(text).toContain("hide 75 % in float16 (8 Mbit/s, 8.0 ms)");
   expect(text).toContain("| 4 × 1 | 4.00 MB | 2.00 MB | 0.500 |");
   expect(text).toContain("stopped the event loop for at most 2.0 ms");
-  expect(text).toContain("samples a rank: 50 % (24.0 ms alone, 48.0 ms together).");
-  expect(text).toContain("take 26.0 ms: the exchange leaves 54 % of their speed.");
+  expect(text).toContain("| MLP | 8 | 24.0 | 26.0 | 48.0 | 50 % |");
 });
