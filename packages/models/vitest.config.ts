@@ -1,3 +1,3 @@
-import { manyPrograms } from "@halfstep/vitest";
+import { manyNarrowPrograms } from "@halfstep/vitest";
 
-export default manyPrograms();
+export default manyNarrowPrograms();

@@ -76,10 +76,18 @@ export const lanes = [
   },
   {
     name: "four-lanes",
-    what: "subgroups of four",
+    what: "training on subgroups of four",
     driver: newerMesa,
     env: { LP_NATIVE_VECTOR_WIDTH: "128", ...bestTier },
-    tests: { "packages/kernels": { suites: true }, "packages/trainer": { lane: ["training"] } },
+    tests: { "packages/trainer": { lane: ["training"] } },
+    differing: [],
+  },
+  {
+    name: "eight-lanes",
+    what: "kernels on subgroups of eight",
+    driver: newerMesa,
+    env: { LP_NATIVE_VECTOR_WIDTH: "256", ...bestTier },
+    tests: { "packages/kernels": { suites: true } },
     differing: [flushed],
   },
   {

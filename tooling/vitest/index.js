@@ -56,8 +56,9 @@ export const withoutOptimizations = { GALLIVM_PERF: "nopt" };
 export const manyPrograms = (test = {}) => gpu({ env: withoutOptimizations, ...test });
 
 /**
- * {@link manyPrograms} for packages whose own code does not know how many lanes a subgroup has. Vectors of four lanes instead of eight
- * take the driver's compiler a fifth less CPU time. Lanes (`npm run lanes`) set their own width.
+ * {@link manyPrograms} on vectors of four lanes instead of eight, which take the driver's compiler a fifth less CPU time. It is for packages
+ * whose own code does not know how many lanes a subgroup has, and for those whose tests a lane runs on eight. Lanes (`npm run lanes`) set their
+ * own width.
  */
 export const manyNarrowPrograms = (test = {}) =>
   manyPrograms({
