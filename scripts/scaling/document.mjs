@@ -86,7 +86,7 @@ ${overlapLine(overlap)}
 
 From one rank to two at 1000 Mbit/s, with a float16 wire: the time of a step of a rank alone by that of a step of two ranks, each with so many samples.
 In lockstep two ranks exchange nothing, but wait for each other after each step, so that they share the memory of the machine and no more. An exchange sends
-the same bytes whatever the batch is: a larger batch leaves it less of a step. Each row was measured by itself, in turns as above.
+the same bytes whatever the batch is: a larger batch leaves it less of a step. Measured in turns as above.
 
 ${weakTable(weak)}
 
