@@ -3,7 +3,7 @@ import { configDefaults } from "vitest/config";
 
 export default unit({
   include: ["**/*.test.mjs"],
-  exclude: [...configDefaults.exclude, "**/*.docs.test.mjs"],
+  exclude: [...configDefaults.exclude, "**/*.{docs,gate}.test.mjs"],
   dir: import.meta.dirname,
   typecheck: { enabled: false },
 });

@@ -1,4 +1,4 @@
-import { gpu } from "@halfstep/vitest";
+import { manyPrograms } from "@halfstep/vitest";
 
 // The study of parity takes minutes: a gate runs it (npm run test:parity -w digits).
-export default gpu({ exclude: ["test/parity.test.ts"] });
+export default manyPrograms({ exclude: ["test/parity.test.ts"] });

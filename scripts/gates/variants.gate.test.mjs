@@ -1,56 +1,14 @@
+// Bundles a program under each condition of the packages, looks for what must be gone, and runs it.
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { beforeAll, expect, test } from "vitest";
 import { transformedModules, variants } from "../../tooling/tsup/index.js";
-import { leaveOut } from "../../tooling/tsup/leave-out.js";
 import { nodeFlags } from "../../tooling/vitest/node-flags.js";
 import { gpuEnvironment } from "../bootstrap/adapter.mjs";
 
 const packages = join(import.meta.dirname, "../../packages");
-
-const leftOut = {
-  members: ["reference"],
-  within: "src",
-  replacement: "absent",
-  from: "src/absent.ts",
-};
-
-test.each([
-  ["const a = { reference(x) { f(x); }, b };", "const a = { reference: absent, b };"],
-  ["g({ reference: (x) => f(x) });", "g({ reference: absent });"],
-  ["g({ reference: made(1), ...b });", "g({ reference: absent, ...b });"],
-  [
-    'const a = { reference: b ? "none" : { reference() {} } };',
-    'const a = { reference: b ? "none" : absent };',
-  ],
-  [
-    "const a = [() => ({ b: { reference: f } })];",
-    "const a = [() => ({ b: { reference: absent } })];",
-  ],
-])("functions that are members of object literals are replaced: %s", (source, left) => {
-  expect(leaveOut(source, "src/a/b.ts", leftOut)).toBe(
-    `import { absent } from "../absent.js";\n${left}`,
-  );
-});
-
-test("calls whose answer is known are replaced by it", () => {
-  const answers = { isCpu: "false" };
-  const source = "const a = isCpu(context) ? 8 : 64;";
-  expect(leaveOut(source, "src/a.ts", { ...leftOut, answers })).toBe("const a = false ? 8 : 64;");
-});
-
-test.each([
-  "const a = { reference, b };",
-  'const a = { reference: "none" };',
-  "const { reference: a } = b;",
-  "interface A { reference(x: number): void; }",
-  "class A { reference() {} }",
-  "a.reference = f;",
-])("others stay: %s", (source) => {
-  expect(leaveOut(source, "src/a.ts", leftOut)).toBe(source);
-});
 
 /** Texts that only bundles with these parts hold: the first bytes of WebAssembly in `formats`, and a label of `device`. */
 const partsOfCpu = {
