@@ -50,10 +50,7 @@ const gates = [
   // It takes one to two minutes on two busy cores.
   { name: "docs", command: ["npm", "run", "--silent", "docs"], minutes: 5 },
   { name: "docs:test", command: ["npm", "run", "--silent", "docs:test"] },
-  {
-    name: "bundles",
-    command: ["npx", "vitest", "run", "--config", "scripts/gates/vitest.config.mjs"],
-  },
+  { name: "bundles", command: ["npm", "run", "--silent", "test:bundles"] },
   { name: "parity", command: ["npm", "run", "--silent", "test:parity", "-w", "digits"] },
   { name: "changeset", command: ["npx", "changeset", "status", `--since=${mainBranch()}`] },
   { name: "packed", command: ["node", "scripts/packed-install.mjs"], counts: true },
