@@ -49,7 +49,8 @@ test.each(["float16", "bfloat16"] as const)(
   "numbers packed in %s: equal bits on all tiers",
   async (dtype) => {
     const cases = [
-      ...[1, 3, 64, 1001, 70_000].map((length) => numbersOf(length, 1000)),
+      // The last one has more workgroups on GPUs than a workgroup has invocations.
+      ...[1, 3, 64, 1001, 140_003].map((length) => numbersOf(length, 1000)),
       [1e6, -3e38, 1],
       [2 ** -120, 2 ** -126],
       [0, 0, 0],
@@ -73,14 +74,14 @@ test.each(["float16", "bfloat16"] as const)(
         expect(unpacked.slice(0, 2)).toEqual([Number.NaN, 2]);
         continue;
       }
-      const largest = Math.max(...numbers.map(Math.abs));
+      const largest = numbers.reduce((most, number) => Math.max(most, Math.abs(number)), 0);
       if (largest > 0 && shift < 126)
         expect(Math.log2(largest * 2 ** shift)).toBeGreaterThanOrEqual(14);
       const step = dtype === "float16" ? 2 ** -11 : 2 ** -8;
-      for (const [e, number] of numbers.entries())
-        expect(Math.abs((unpacked[e] as number) - number)).toBeLessThanOrEqual(
-          Math.max(Math.abs(number) * step, largest * 2 ** -38),
-        );
+      const isFar = (number: number, e: number): boolean =>
+        Math.abs((unpacked[e] as number) - number) >
+        Math.max(Math.abs(number) * step, largest * 2 ** -38);
+      expect(numbers.filter(isFar)).toEqual([]);
     }
   },
 );

@@ -1,13 +1,26 @@
 import type { Binding, KernelBinding, KernelView, Launch } from "@halfstep/device";
+import { isCpu } from "../cpu-adapter.js";
+import type { KernelDefinition } from "../definition.js";
 import { defineKernel } from "../kernel.js";
 
 const groupSize = 64;
 
+/** Most workgroups of a launch: 65,536 invocations, which keep the memory of a large GPU busy. CPU adapters take longer with more of them. */
+const mostGroups = 1024;
+const mostGroupsOnCpu = 64;
+
+/** Groups of four numbers that an invocation moves at least, where the range has them. */
+const quadsEach = 8;
+
 /** Workgroups of each launch, and partial findings: one for each workgroup of the first launch. */
-const groupCount = 64;
+const workgroups: KernelDefinition["workgroups"] = ({ count }, _, context) => {
+  const needed = Math.ceil((count as number) / (4 * quadsEach * groupSize));
+  const most = isCpu(context) ? mostGroupsOnCpu : mostGroups;
+  return [Math.min(Math.max(needed, 1), most), 1, 1];
+};
 
 /** Uint32 words of scratch that {@link packHalves} needs. */
-export const packScratchWords: number = groupCount;
+export const packScratchWords: number = mostGroups;
 
 /**
  * Uint32 words of the header of packed numbers: the exponent of the power of two by which they were multiplied, as an int32, and 1 where a
@@ -33,10 +46,10 @@ const words = (name: string, access: KernelBinding["access"]): KernelBinding => 
 const count = { name: "count", type: "u32" } as const;
 
 const main = `@compute @workgroup_size(${groupSize})
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) local: u32) {`;
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) local: u32) {`;
 
 const forEachQuad = (statements: string): string => `
-  for (var q = group.x * ${groupSize}u + local; q * 4u < s.count; q += ${groupCount * groupSize}u) {
+  for (var q = group.x * ${groupSize}u + local; q * 4u < s.count; q += groups.x * ${groupSize}u) {
     let inside = (vec4u(q * 4u) + vec4u(0u, 1u, 2u, 3u)) < vec4u(s.count);
     ${statements}
   }`;
@@ -45,11 +58,12 @@ const forEachQuad = (statements: string): string => `
 const gather = (own: string): string => `gathered[local] = ${own};
   workgroupBarrier();
   var all = 0u;
-  for (var i = 0u; i < ${groupSize}u; i++) {
-    all = max(all & ${nonFiniteBit - 1}u, gathered[i] & ${nonFiniteBit - 1}u) | ((all | gathered[i]) & ${nonFiniteBit}u);
-  }`;
+  for (var i = 0u; i < ${groupSize}u; i++) { all = joined(all, gathered[i]); }`;
 
 const memory = `var<workgroup> gathered: array<u32, ${groupSize}>;
+fn joined(a: u32, b: u32) -> u32 {
+  return max(a & ${nonFiniteBit - 1}u, b & ${nonFiniteBit - 1}u) | ((a | b) & ${nonFiniteBit}u);
+}
 `;
 
 const largestKernel = defineKernel({
@@ -69,7 +83,7 @@ const largestKernel = defineKernel({
   if (local == 0u) { store_partials(group.x, all); }
 }
 `,
-  workgroups: () => [groupCount, 1, 1],
+  workgroups,
   reference([x, partials]) {
     let largest = 0;
     let bad = 0;
@@ -96,7 +110,9 @@ const packKernel = defineKernel({
   ],
   scalars: [count],
   body: () => `${memory}${main}
-  ${gather("at_partials(local)")}
+  var own = 0u;
+  for (var i = local; i < groups.x; i += ${groupSize}u) { own = joined(own, at_partials(i)); }
+  ${gather("own")}
   let largest = all & ${nonFiniteBit - 1}u;
   let exponent = i32(max(largest >> 23u, 1u)) - ${exponentBias};
   let shift = select(min(${targetExponent} - exponent, ${largestShift}), ${largestShift}, largest == 0u);
@@ -108,7 +124,7 @@ const packKernel = defineKernel({
   ${forEachQuad("store_codes(q, load_x(q) * factor);")}
 }
 `,
-  workgroups: () => [groupCount, 1, 1],
+  workgroups,
   reference([x, partials, codes, header]) {
     let largest = 0;
     let bad = 0;
@@ -140,7 +156,7 @@ const unpackKernel = defineKernel({
     store_x(q, bitcast<vec4f>(select(bitcast<vec4u>(load_x(q)), bits, inside)));`)}
 }
 `,
-  workgroups: () => [groupCount, 1, 1],
+  workgroups,
   reference([codes, header, x]) {
     const factor = 2 ** -((header?.[0] as number) | 0);
     for (let i = 0; codes && x && i < x.length; i++)
