@@ -36,16 +36,19 @@ function opened(
   op: HostOp,
   runtime: Runtime = cpuRuntime(),
   afterPart: (part: Variable) => void = () => {},
+  sizes: readonly number[] = Array(segments).fill(1),
 ) {
-  const buffer = runtime.target.allocateResident(segments * segment * 4);
+  const lengths = sizes.map((size) => size * segment);
+  const offsetOf = (i: number): number => lengths.slice(0, i).reduce((sum, each) => sum + each, 0);
+  const buffer = runtime.target.allocateResident(offsetOf(sizes.length) * 4);
   const whole: Binding<Storage> = {
-    ...{ buffer, offset: 0, length: segments * segment },
+    ...{ buffer, offset: 0, length: offsetOf(sizes.length) },
     dtype: "float32",
   };
-  const parts = Array.from({ length: segments }, (_, i) =>
+  const parts = lengths.map((length, i) =>
     runtime.variableAt(
-      { storage: buffer, offset: i * segment * 4 },
-      [segment],
+      { storage: buffer, offset: offsetOf(i) * 4 },
+      [length],
       "float32",
       `part ${i}`,
     ),
@@ -59,8 +62,8 @@ function opened(
   };
   const step = (number: number) => () => {
     state.assign(state.add(number));
-    const x = runtime.tensor(new Float32Array(segment).fill(number));
     for (const part of [...parts].reverse()) {
+      const x = runtime.tensor(new Float32Array(part.size).fill(number));
       part.assign(x.mul(state));
       afterPart(part);
     }
@@ -111,6 +114,20 @@ test("parts are contiguous, about equal and no smaller than asked for", () => {
   ]);
   // A small group waits for the end.
   expect(placesOf(4, segment * 16)).toEqual([[0, 4]]);
+});
+
+test("what is too small to be a part of its own does not wait for a large gradient", () => {
+  const { runtime, step } = opened(
+    elementwise(3, segment * 8),
+    cpuRuntime(),
+    () => {},
+    [4, 1, 2, 2],
+  );
+  const { hostOps } = runtime.plan(step(1));
+  expect(hostOps.map(({ part }) => [part.offset / segment, part.length / segment])).toEqual([
+    [4, 5],
+    [0, 4],
+  ]);
 });
 
 test("parts come behind all ops that are not divided, whatever plan they are in", () => {

@@ -168,7 +168,8 @@ interface PartLimits extends Pick<Division, "parts" | "leastBytes"> {
 
 /**
  * Divides a binding where its parts have different last writers. Parts are contiguous and of about equal size; a part that has another
- * size, such as that of an embedding, stays whole.
+ * size, such as that of an embedding, stays whole. What is left between it and the part before, and has too few bytes, joins the latter: it
+ * would wait for a large gradient otherwise.
  */
 function contiguousParts(
   whole: Binding<Storage>,
@@ -176,16 +177,22 @@ function contiguousParts(
   { parts, leastBytes, target }: PartLimits,
 ): readonly ReadyRange[] {
   const found: ReadyRange[] = [];
+  const joinLastTwo = (): void => {
+    const [previous, last] = found.splice(-2) as [ReadyRange, ReadyRange];
+    found.push(joined(last, previous));
+  };
   // Backward passes compute the gradients of the last parameters first.
   for (const range of intervalsOf(whole, before).reverse()) {
+    const isLarge = sizeOf(range) >= target;
+    if (isLarge && found.length > 1 && sizeOf(found.at(-1) as ReadyRange) < leastBytes)
+      joinLastTwo();
     const last = found.at(-1);
-    const [taken, own] = [last ? sizeOf(last) : 0, sizeOf(range)];
-    const isFull = taken >= target || (own >= target && taken >= leastBytes);
+    const taken = last ? sizeOf(last) : 0;
+    const isFull = taken >= target || (isLarge && taken >= leastBytes);
     if (!last || (isFull && found.length < parts)) found.push(range);
     else found[found.length - 1] = joined(range, last);
   }
-  const [last, previous] = [found.at(-1), found.at(-2)];
-  if (last && previous && sizeOf(last) < leastBytes) found.splice(-2, 2, joined(last, previous));
+  if (found.length > 1 && sizeOf(found.at(-1) as ReadyRange) < leastBytes) joinLastTwo();
   return found;
 }
 
