@@ -5,12 +5,12 @@ const collectiveTime = ({ latency, bytesPerMs }, bytes, ranks) =>
   latency + (bytes * (ranks - 1)) / bytesPerMs;
 
 /**
- * The milliseconds of a step over a network. A bucket is sent when it is ready and those before it were; its second collective waits for
+ * The milliseconds of a step over a network. A bucket is sent when it is ready and those before it were; a second collective of it waits for
  * the first and for the sums of the host.
  *
- * `alone` is a step that was measured without a network: its milliseconds, and its collectives. Of each it has the time at which it began,
- * the bytes for each other rank, and whether it is the second one of a bucket. `link` has a `latency` (α) and `bytesPerMs` (β). Chunks of a
- * bucket are smaller where more ranks share it.
+ * `alone` is a step of two ranks that was measured without a network: its milliseconds, and its collectives. Of each it has the time at which
+ * it began, the bytes for each other rank, and whether it is the second one of a bucket. Two ranks send each other whole buckets, in one
+ * collective, where no bucket has a second one. More ranks send chunks, then means. `link` has a `latency` (α) and `bytesPerMs` (β).
  */
 export function stepTime(alone, link, ranks = 2) {
   const { step, calls } = alone;
@@ -19,7 +19,7 @@ export function stepTime(alone, link, ranks = 2) {
   for (const [i, { begin, bytes, isSecond }] of calls.entries()) {
     if (isSecond) sums = begin - calls[i - 1].begin;
     const start = isSecond ? end + sums : Math.max(begin, i === 0 ? 0 : end + sums);
-    end = start + collectiveTime(link, chunkOf(bytes, ranks), ranks);
+    end = start + callTime(alone, bytes, link, ranks);
   }
   const last = calls.at(-1);
   return last ? end + (step - last.begin) : step;
@@ -28,9 +28,16 @@ export function stepTime(alone, link, ranks = 2) {
 /** Chunks of two ranks are halves of a bucket. A few bytes, such as a flag, are no chunk of anything. */
 const chunkOf = (bytes, ranks) => (bytes < 64 ? bytes : (2 * bytes) / ranks);
 
+/** The milliseconds of what was one collective of two ranks. */
+function callTime({ calls }, bytes, link, ranks) {
+  const isWhole = calls.every(({ isSecond }) => !isSecond);
+  if (isWhole && ranks > 2) return 2 * collectiveTime(link, bytes / ranks, ranks);
+  return collectiveTime(link, isWhole ? bytes : chunkOf(bytes, ranks), ranks);
+}
+
 /** The milliseconds that the collectives of a step take one after another. */
-export const exchangeTime = ({ calls }, link, ranks = 2) =>
-  calls.reduce((sum, { bytes }) => sum + collectiveTime(link, chunkOf(bytes, ranks), ranks), 0);
+export const exchangeTime = (alone, link, ranks = 2) =>
+  alone.calls.reduce((sum, { bytes }) => sum + callTime(alone, bytes, link, ranks), 0);
 
 /** The latency of a collective of so many ranks: a line through those of two sizes. */
 export function latencyOf(few, many) {

@@ -25,6 +25,24 @@ describe("the time of a step over a network", () => {
     expect(exchangeTime(alone, { latency: 1, bytesPerMs: 10 })).toBe(4 * 101);
   });
 
+  it("has one collective a bucket for two ranks that send whole buckets, and two for more", () => {
+    const whole = {
+      step: 25,
+      calls: [
+        { begin: 10, bytes: 2000, isSecond: false },
+        { begin: 20, bytes: 2000, isSecond: false },
+      ],
+    };
+    const link = { latency: 1, bytesPerMs: 1000 };
+    expect(stepTime(whole, link)).toBe(20 + 3 + 5);
+    expect(exchangeTime(whole, link)).toBe(6);
+    // Chunks of 500 bytes go to three others, twice.
+    expect(exchangeTime(whole, link, 4)).toBe(2 * 2 * 2.5);
+    expect(exchangeTime(whole, { latency: 0, bytesPerMs: 1 }, 4)).toBe(
+      exchangeTime(alone, { latency: 0, bytesPerMs: 1 }, 4),
+    );
+  });
+
   it("of its exchange is that of a rate", () => {
     // 4,000 bytes in 8 ms.
     expect(rateFor(alone, 8)).toBe(4);

@@ -118,7 +118,7 @@ for (const [name, launch] of Object.entries(launchers))
 
     it("name the bucket at a deadline, and end the job", async () => {
       const { code, stderr, seconds } = await run(launch(2), "deadline");
-      expect(stderr).toContain("rank 0: allToAll of bucket 7: no end within 500 ms");
+      expect(stderr).toContain("rank 0: allGather of bucket 7: no end within 500 ms");
       expect(code).not.toBe(0);
       expect(seconds).toBeLessThan(30);
     });

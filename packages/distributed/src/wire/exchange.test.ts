@@ -54,6 +54,31 @@ describe("means over ranks", () => {
         }
       });
 
+  it("of two ranks are those of what they send, with one rounding", async () => {
+    const inputs = [numbersOf(0, 1000), numbersOf(1, 1000).map((value) => value * 3)];
+    const shifts = inputs.map(
+      (values) => 14 - Math.floor(Math.log2(Math.max(...values.map(Math.abs)))),
+    );
+    const common = Math.min(...shifts);
+    const rounded = (values: Float32Array): Float32Array =>
+      decodeArray(encodeArray(values, float16), float16);
+    const sent = inputs.map((values, rank) => {
+      const shift = shifts[rank] as number;
+      return rounded(values.map((value) => value * 2 ** shift)).map(
+        (value) => value * 2 ** (common - shift),
+      );
+    });
+    const [first, second] = sent as [Float32Array, Float32Array];
+    const sums = first.map((value, i) => value + (second[i] as number));
+    const expected = rounded(sums.map((sum) => sum / 2)).map((mean) => mean * 2 ** -common);
+    const ranks = inProcess(2, { hosts: ["a", "b"] });
+    const means = await meansOf(ranks, (rank) => Float32Array.from(inputs[rank] ?? []), {
+      wire: "float16",
+    });
+    expect(means).toEqual([expected, expected]);
+    expect(ranks.map(({ traffic }) => traffic.collectives)).toEqual([1, 1]);
+  });
+
   for (const hosts of [["a", "b"], twoByTwo])
     it(`of own chunks stay, or are written to a place, on hosts ${hosts.join("")}`, async () => {
       const length = 1000;

@@ -4,7 +4,14 @@ import { Breath } from "./breath.js";
 import { chunkOf, keptUnit, placesOf, type Range } from "./chunk.js";
 import { copyTo } from "./copy.js";
 import { type MemoryPool, memoryPool, type NumberPool, numberPool } from "./pool.js";
-import { chunkLength, type Exchanging, pieces, scatter, scatterMean } from "./scatter-mean.js";
+import {
+  chunkLength,
+  type Division,
+  type Exchanging,
+  pieces,
+  scatter,
+  scatterMean,
+} from "./scatter-mean.js";
 import { largestExponent, shiftFor } from "./shift.js";
 import { codesSource, partOf, type Source, scaledSource } from "./source.js";
 import { bytesOf, type Level, levelsOf, load, store, type Wire, type WireFormat } from "./wire.js";
@@ -54,9 +61,20 @@ interface Scattered {
   readonly lengths: number[];
 }
 
+/** Options of the first half of an exchange. */
+interface ScatterOptions extends MeanOptions {
+  /** Elements: chunks begin at multiples of it. */
+  readonly unit?: number;
+  /** The division of the last level. Default "chunks". */
+  readonly division?: Division;
+}
+
 /**
  * Averages numbers over all ranks. A bucket is cut into one chunk for each rank: each rank receives its chunk from all others, sums it in
  * float32, rounds the mean once to the format of the wire, and sends it to all. All ranks get the same bits.
+ *
+ * Two ranks, or two hosts, send each other the whole bucket instead, and each of them computes all means: the same bytes and bits in one
+ * collective instead of two. Of long buckets, whose sums take longer than that saves, they exchange chunks, too.
  *
  * Numbers are multiplied by a power of two for 16-bit wires, so that the largest of a bucket is finite: see the README.
  */
@@ -174,7 +192,7 @@ export class Exchange {
     const { out = new Float32Array(length) } = options;
     if (out.length < length)
       throw new RangeError(`out has ${out.length} elements: the chunk of this rank has ${length}`);
-    const { numbers, shift } = await this.#scatter(source, breath, options, keptUnit);
+    const { numbers, shift } = await this.#scatter(source, breath, { ...options, unit: keptUnit });
     const factor = 2 ** -shift * this.predivide;
     for (const { offset, count } of pieces(numbers.length)) {
       const place = out.subarray(offset, offset + count);
@@ -203,13 +221,22 @@ export class Exchange {
     const sliceLength = sliceOfRank * this.carrier.size;
     if (!inner && bucket.length > sliceLength)
       return this.#exchangeSlices(exchanging, level, { ...options, bucket, sliceLength });
-    const { numbers: own, shift, lengths } = await this.#scatter(bucket, breath, options);
+    const division = this.#divisionOfLast();
+    const scattered = await this.#scatter(bucket, breath, { ...options, division });
+    const { numbers: own, shift, lengths } = scattered;
     let bytes = this.#pool.take(own.length * bytesOf(this.format));
     await this.#store(own, bytes, breath);
     this.#numberPool.give(own);
-    for (const each of [...this.#levels].reverse())
-      bytes = await this.#gather(exchanging, each, bytes, lengths.pop() as number);
+    const gathered = division === "whole" ? this.#levels.slice(0, -1) : this.#levels;
+    for (const [i, each] of [...gathered.entries()].reverse())
+      bytes = await this.#gather(exchanging, each, bytes, lengths[i] as number);
     return { bytes, shift };
+  }
+
+  /** Two members send each other all that they have. */
+  #divisionOfLast(): Division {
+    const { scope } = this.#levels.at(-1) as Level;
+    return this.carrier.members(scope).length === 2 ? "whole" : "chunks";
   }
 
   /**
@@ -227,8 +254,10 @@ export class Exchange {
     const slices: Range[] = [];
     for (let offset = 0; offset < bucket.length; offset += sliceLength)
       slices.push({ offset, length: Math.min(sliceLength, bucket.length - offset) });
-    const begin = async (slice: Range | undefined) =>
-      slice && scatter(exchanging, level, partOf(bucket, slice.offset, slice.length), weight);
+    const begin = async (slice: Range | undefined) => {
+      const source = slice && partOf(bucket, slice.offset, slice.length);
+      return source && scatter(exchanging, level, { source, weight });
+    };
     // Gathered chunks may be longer than the last slice.
     const lengths = slices.map(({ length }) => chunkLength(length, carrier.size) * carrier.size);
     const bytes = pool.take(((slices.at(-1) as Range).offset + (lengths.at(-1) as number)) * size);
@@ -275,21 +304,21 @@ export class Exchange {
   async #scatter(
     bucket: Source,
     breath: Breath,
-    options: MeanOptions,
-    unit?: number,
+    { unit, division, ...options }: ScatterOptions,
   ): Promise<Scattered> {
-    const { weight = 1 } = options;
     const exchanging = { ...this.#exchanging(breath, options), unit };
     const lengths: number[] = [];
     let source = bucket;
-    let sum = weight;
+    let { weight = 1 } = options;
     let numbers: Float32Array = new Float32Array();
     for (const [i, level] of this.#levels.entries()) {
       lengths.push(source.length);
-      const part = await scatterMean(exchanging, level, source, sum);
+      const isLast = i === this.#levels.length - 1;
+      const contribution = { source, weight, ...(isLast && division && { division }) };
+      const part = await scatterMean(exchanging, level, contribution);
       if (i > 0) this.#numberPool.give(numbers);
       numbers = part.numbers;
-      sum = part.weight;
+      weight = part.weight;
       source = scaledSource(numbers, part.shift, 1);
     }
     return { numbers, shift: source.shift, lengths };

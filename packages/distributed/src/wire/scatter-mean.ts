@@ -19,7 +19,10 @@ export interface Exchanging {
   readonly flags?: Int32Array | undefined;
 }
 
-/** The part of a bucket that one rank has to average. */
+/** How a bucket is divided: each member averages a chunk of it, or all members average all of it. */
+export type Division = "chunks" | "whole";
+
+/** The part of a bucket that one rank averages. */
 export interface OwnPart {
   /** The mean over the ranks so far, times 2^shift; from the pool. */
   readonly numbers: Float32Array;
@@ -36,43 +39,52 @@ export const chunkLength = (length: number, members: number, unit = 8): number =
 /** Each chunk begins with the shift, the flags and the weight of its sender. */
 const headerBytes = 16;
 
-/** Sends each member its chunk of the bucket, and computes the weighted mean of the chunks that arrive, in float32. */
+/** Sends members their parts of the bucket, and computes the weighted mean of the parts that arrive, in float32. */
 export const scatterMean = async (
   exchanging: Exchanging,
   level: Level,
-  source: Source,
-  weight: number,
-): Promise<OwnPart> => (await scatter(exchanging, level, source, weight))();
+  contribution: Contribution,
+): Promise<OwnPart> => (await scatter(exchanging, level, contribution))();
 
-/** Sends each member its chunk of the bucket, and returns what waits for theirs and computes the mean. The collective has begun then. */
+/** What a rank gives to a mean. */
+export interface Contribution {
+  readonly source: Source;
+  readonly weight: number;
+  /** Default "chunks". */
+  readonly division?: Division;
+}
+
+/** Sends members their parts of the bucket, and returns what waits for theirs and computes the mean. The collective has begun then. */
 export async function scatter(
   exchanging: Exchanging,
   { scope, format }: Level,
-  source: Source,
-  weight: number,
+  { source, weight, division = "chunks" }: Contribution,
 ): Promise<() => Promise<OwnPart>> {
   const { carrier, pool, breath, label, unit, flags } = exchanging;
   const members = carrier.members(scope);
-  const chunk = chunkLength(source.length, members.length, unit);
+  const chunks = division === "whole" ? 1 : members.length;
+  const chunk = chunkLength(source.length, chunks, unit);
   const stride = headerBytes + chunk * bytesOf(format);
-  const lengthOf = (member: number): number =>
-    Math.max(0, Math.min(chunk, source.length - member * chunk));
-  const send = pool.take(stride * members.length);
-  for (const member of members.keys()) {
-    const start = member * stride;
+  const lengthOf = (i: number): number => Math.max(0, Math.min(chunk, source.length - i * chunk));
+  const send = pool.take(stride * chunks);
+  for (let i = 0; i < chunks; i++) {
+    const start = i * stride;
     const header = new DataView(send.buffer, send.byteOffset + start, headerBytes);
     header.setInt32(0, source.shift);
     // Memory of the pool has other bytes here.
     header.setInt32(4, flags?.[0] ?? 0);
     header.setFloat64(8, weight);
-    for (const { offset, count } of pieces(lengthOf(member))) {
+    for (const { offset, count } of pieces(lengthOf(i))) {
       const place = start + headerBytes + offset * bytesOf(format);
-      source.write(member * chunk + offset, count, format, send.subarray(place));
+      source.write(i * chunk + offset, count, format, send.subarray(place));
       await breath.after(count);
     }
   }
-  const receive = pool.take(send.length);
-  const arrived = carrier.allToAll(send, receive, { scope, label });
+  const receive = pool.take(stride * members.length);
+  const arrived =
+    division === "whole"
+      ? carrier.allGather(send, receive, { scope, label })
+      : carrier.allToAll(send, receive, { scope, label });
   // The caller may have failed meanwhile.
   arrived.catch(() => {});
   return async () => {
@@ -88,7 +100,8 @@ export async function scatter(
         bytes: receive.subarray(start + headerBytes, start + stride),
       };
     });
-    const mean = await meanOf(exchanging, parts, format, lengthOf(members.indexOf(carrier.rank)));
+    const own = division === "whole" ? 0 : members.indexOf(carrier.rank);
+    const mean = await meanOf(exchanging, parts, format, lengthOf(own));
     pool.give(send);
     pool.give(receive);
     return mean;
