@@ -9,35 +9,36 @@ const collectiveTime = ({ latency, bytesPerMs }, bytes, ranks) =>
  * the first and for the sums of the host.
  *
  * `alone` is a step of two ranks that was measured without a network: its milliseconds, and its collectives. Of each it has the time at which
- * it began, the bytes for each other rank, and whether it is the second one of a bucket. Two ranks send each other whole buckets, in one
- * collective, where no bucket has a second one. More ranks send chunks, then means. `link` has a `latency` (α) and `bytesPerMs` (β).
+ * it began, the bytes for each other rank, and whether it is the second one of a bucket. A bucket without a second one was sent whole; more
+ * ranks send chunks of it, then means. `link` has a `latency` (α) and `bytesPerMs` (β).
  */
 export function stepTime(alone, link, ranks = 2) {
   const { step, calls } = alone;
   let end = 0;
   let sums = 0;
-  for (const [i, { begin, bytes, isSecond }] of calls.entries()) {
+  for (const [i, { begin, isSecond }] of calls.entries()) {
     if (isSecond) sums = begin - calls[i - 1].begin;
     const start = isSecond ? end + sums : Math.max(begin, i === 0 ? 0 : end + sums);
-    end = start + callTime(alone, bytes, link, ranks);
+    end = start + callTime(calls, i, link, ranks);
   }
   const last = calls.at(-1);
   return last ? end + (step - last.begin) : step;
 }
 
-/** Chunks of two ranks are halves of a bucket. A few bytes, such as a flag, are no chunk of anything. */
-const chunkOf = (bytes, ranks) => (bytes < 64 ? bytes : (2 * bytes) / ranks);
-
 /** The milliseconds of what was one collective of two ranks. */
-function callTime({ calls }, bytes, link, ranks) {
-  const isWhole = calls.every(({ isSecond }) => !isSecond);
-  if (isWhole && ranks > 2) return 2 * collectiveTime(link, bytes / ranks, ranks);
-  return collectiveTime(link, isWhole ? bytes : chunkOf(bytes, ranks), ranks);
+function callTime(calls, i, link, ranks) {
+  const { bytes, isSecond } = calls[i];
+  // A few bytes, such as a flag, are no part of a bucket.
+  if (ranks === 2 || bytes < 64) return collectiveTime(link, bytes, ranks);
+  const isWhole = !isSecond && !calls[i + 1]?.isSecond;
+  if (isWhole) return 2 * collectiveTime(link, bytes / ranks, ranks);
+  // Chunks of two ranks are halves of a bucket.
+  return collectiveTime(link, (2 * bytes) / ranks, ranks);
 }
 
 /** The milliseconds that the collectives of a step take one after another. */
-export const exchangeTime = (alone, link, ranks = 2) =>
-  alone.calls.reduce((sum, { bytes }) => sum + callTime(alone, bytes, link, ranks), 0);
+export const exchangeTime = ({ calls }, link, ranks = 2) =>
+  calls.reduce((sum, _, i) => sum + callTime(calls, i, link, ranks), 0);
 
 /** The latency of a collective of so many ranks: a line through those of two sizes. */
 export function latencyOf(few, many) {

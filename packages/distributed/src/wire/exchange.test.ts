@@ -79,6 +79,28 @@ describe("means over ranks", () => {
     expect(ranks.map(({ traffic }) => traffic.collectives)).toEqual([1, 1]);
   });
 
+  it("of a long bucket have the bits of its parts, which two ranks send each other whole", async () => {
+    const length = 2 ** 19 + 8;
+    const ranks = inProcess(2, { hosts: ["a", "b"] });
+    const parts = [0, 2 ** 18, length];
+    const found = await Promise.all(
+      ranks.map(async (carrier) => {
+        const exchange = new Exchange(carrier, { wire: "float16" });
+        const codes = new Uint16Array(length).map(
+          (_, i) => 0x3800 + ((i * 7) % (1000 + carrier.rank)),
+        );
+        const ofParts = codes.slice();
+        await exchange.meanOfCodes(codes, 0);
+        for (const [i, end] of parts.slice(1).entries())
+          await exchange.meanOfCodes(ofParts.subarray(parts[i], end), 0);
+        return [Buffer.from(codes.buffer), Buffer.from(ofParts.buffer)] as const;
+      }),
+    );
+    for (const buffers of found)
+      for (const each of buffers) expect(each.equals(found[0]?.[0] as Buffer)).toBe(true);
+    expect(ranks.map(({ traffic }) => traffic.collectives)).toEqual([4, 4]);
+  });
+
   for (const hosts of [["a", "b"], twoByTwo])
     it(`of own chunks stay, or are written to a place, on hosts ${hosts.join("")}`, async () => {
       const length = 1000;

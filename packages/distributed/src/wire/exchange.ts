@@ -48,6 +48,9 @@ export interface OwnMeanOptions extends MeanOptions {
 /** Elements of the chunk of one rank: a bucket with longer ones is exchanged in slices. */
 const sliceOfRank = 1 << 21;
 
+/** Elements of the longest bucket of which two ranks compute all means: of longer ones, the sums take longer than a collective begins. */
+const longestWhole = 1 << 19;
+
 /** A bucket that is exchanged in slices. */
 interface SlicedBucket extends MeanOptions {
   readonly bucket: Source;
@@ -74,7 +77,7 @@ interface ScatterOptions extends MeanOptions {
  * float32, rounds the mean once to the format of the wire, and sends it to all. All ranks get the same bits.
  *
  * Two ranks, or two hosts, send each other the whole bucket instead, and each of them computes all means: the same bytes and bits in one
- * collective instead of two. Of long buckets, whose sums take longer than that saves, they exchange chunks, too.
+ * collective instead of two. Long buckets are exchanged in chunks by them, too, because their sums take longer than that saves.
  *
  * Numbers are multiplied by a power of two for 16-bit wires, so that the largest of a bucket is finite: see the README.
  */
@@ -221,7 +224,7 @@ export class Exchange {
     const sliceLength = sliceOfRank * this.carrier.size;
     if (!inner && bucket.length > sliceLength)
       return this.#exchangeSlices(exchanging, level, { ...options, bucket, sliceLength });
-    const division = this.#divisionOfLast();
+    const division = this.#divisionOf(bucket);
     const scattered = await this.#scatter(bucket, breath, { ...options, division });
     const { numbers: own, shift, lengths } = scattered;
     let bytes = this.#pool.take(own.length * bytesOf(this.format));
@@ -233,10 +236,11 @@ export class Exchange {
     return { bytes, shift };
   }
 
-  /** Two members send each other all that they have. */
-  #divisionOfLast(): Division {
+  /** The division of a bucket at the last level: two members send each other all that they have. */
+  #divisionOf({ length }: Source): Division {
     const { scope } = this.#levels.at(-1) as Level;
-    return this.carrier.members(scope).length === 2 ? "whole" : "chunks";
+    const isWhole = length <= longestWhole && this.carrier.members(scope).length === 2;
+    return isWhole ? "whole" : "chunks";
   }
 
   /**
