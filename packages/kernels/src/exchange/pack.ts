@@ -7,7 +7,7 @@ const groupSize = 64;
 
 /** Most workgroups of a launch: 65,536 invocations, which keep the memory of a large GPU busy. CPU adapters take longer with more of them. */
 const mostGroups = 1024;
-const mostGroupsOnCpu = 64;
+const mostGroupsOnCpu = 16;
 
 /** Groups of four numbers that an invocation moves at least, where the range has them. */
 const quadsEach = 8;
@@ -54,13 +54,16 @@ const forEachQuad = (statements: string): string => `
     ${statements}
   }`;
 
-/** WGSL: every invocation contributes `own`, and gets the findings of its workgroup in `gathered`. */
-const gather = (own: string): string => `gathered[local] = ${own};
+/** WGSL: every invocation contributes `own`. The first one then has the findings of its workgroup in `all`. */
+const gather = `gathered[local] = own;
   workgroupBarrier();
   var all = 0u;
-  for (var i = 0u; i < ${groupSize}u; i++) { all = joined(all, gathered[i]); }`;
+  if (local == 0u) {
+    for (var i = 0u; i < ${groupSize}u; i++) { all = joined(all, gathered[i]); }
+  }`;
 
 const memory = `var<workgroup> gathered: array<u32, ${groupSize}>;
+var<workgroup> found: u32;
 fn joined(a: u32, b: u32) -> u32 {
   return max(a & ${nonFiniteBit - 1}u, b & ${nonFiniteBit - 1}u) | ((a | b) & ${nonFiniteBit}u);
 }
@@ -79,7 +82,7 @@ const largestKernel = defineKernel({
     bad = bad | any(is_bad);
     largest = max(largest, select(bits, vec4u(), is_bad));`)}
   let own = max(max(largest.x, largest.y), max(largest.z, largest.w)) | select(0u, ${nonFiniteBit}u, bad);
-  ${gather("own")}
+  ${gather}
   if (local == 0u) { store_partials(group.x, all); }
 }
 `,
@@ -112,14 +115,16 @@ const packKernel = defineKernel({
   body: () => `${memory}${main}
   var own = 0u;
   for (var i = local; i < groups.x; i += ${groupSize}u) { own = joined(own, at_partials(i)); }
-  ${gather("own")}
-  let largest = all & ${nonFiniteBit - 1}u;
+  ${gather}
+  if (local == 0u) { found = all; }
+  workgroupBarrier();
+  let largest = found & ${nonFiniteBit - 1}u;
   let exponent = i32(max(largest >> 23u, 1u)) - ${exponentBias};
   let shift = select(min(${targetExponent} - exponent, ${largestShift}), ${largestShift}, largest == 0u);
   let factor = bitcast<f32>(u32(shift + ${exponentBias}) << 23u);
   if ((group.x == 0u) & (local == 0u)) {
     store_header(0u, bitcast<u32>(shift));
-    store_header(1u, all >> 31u);
+    store_header(1u, found >> 31u);
   }
   ${forEachQuad("store_codes(q, load_x(q) * factor);")}
 }

@@ -116,18 +116,44 @@ test("parts are contiguous, about equal and no smaller than asked for", () => {
   expect(placesOf(4, segment * 16)).toEqual([[0, 4]]);
 });
 
-test("what is too small to be a part of its own does not wait for a large gradient", () => {
-  const { runtime, step } = opened(
-    elementwise(3, segment * 8),
-    cpuRuntime(),
-    () => {},
-    [4, 1, 2, 2],
-  );
+test.each([
+  // It joins the part before a large gradient.
+  {
+    sizes: [4, 1, 2, 2],
+    parts: 3,
+    least: 2,
+    expected: [
+      [4, 5],
+      [0, 4],
+    ],
+  },
+  // It joins the last part, which gives what it does not need to the part before.
+  {
+    sizes: Array(7).fill(1),
+    parts: 4,
+    least: 1.5,
+    expected: [
+      [5, 2],
+      [2, 3],
+      [0, 2],
+    ],
+  },
+  // Where there is no third part, the first one does not wait.
+  {
+    sizes: Array(5).fill(1),
+    parts: 3,
+    least: 1.5,
+    expected: [
+      [3, 2],
+      [0, 3],
+    ],
+  },
+])("what is too small for a part of its own delays no other: $sizes", (given) => {
+  const op = elementwise(given.parts, given.least * segment * 4);
+  const { runtime, step } = opened(op, cpuRuntime(), () => {}, given.sizes);
   const { hostOps } = runtime.plan(step(1));
-  expect(hostOps.map(({ part }) => [part.offset / segment, part.length / segment])).toEqual([
-    [4, 5],
-    [0, 4],
-  ]);
+  const places = hostOps.map(({ part }) => [part.offset / segment, part.length / segment]);
+  expect(places).toEqual(given.expected);
 });
 
 test("parts come behind all ops that are not divided, whatever plan they are in", () => {

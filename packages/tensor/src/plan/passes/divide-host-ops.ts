@@ -176,27 +176,48 @@ function contiguousParts(
   before: readonly PlanNode[],
   { parts, leastBytes, target }: PartLimits,
 ): readonly ReadyRange[] {
-  const found: ReadyRange[] = [];
+  const found: ReadyRange[][] = [];
+  const lastIsSmall = (): boolean =>
+    found.length > 1 && bytesOf(found.at(-1) as ReadyRange[]) < leastBytes;
   const joinLastTwo = (): void => {
-    const [previous, last] = found.splice(-2) as [ReadyRange, ReadyRange];
-    found.push(joined(last, previous));
+    const last = found.pop() as ReadyRange[];
+    found.at(-1)?.push(...last);
   };
   // Backward passes compute the gradients of the last parameters first.
   for (const range of intervalsOf(whole, before).reverse()) {
-    const isLarge = sizeOf(range) >= target;
-    if (isLarge && found.length > 1 && sizeOf(found.at(-1) as ReadyRange) < leastBytes)
-      joinLastTwo();
+    const isLarge = bytesOf([range]) >= target;
+    if (isLarge && lastIsSmall()) joinLastTwo();
     const last = found.at(-1);
-    const taken = last ? sizeOf(last) : 0;
+    const taken = bytesOf(last ?? []);
     const isFull = taken >= target || (isLarge && taken >= leastBytes);
-    if (!last || (isFull && found.length < parts)) found.push(range);
-    else found[found.length - 1] = joined(range, last);
+    if (!last || (isFull && found.length < parts)) found.push([range]);
+    else last.push(range);
   }
-  if (found.length > 1 && sizeOf(found.at(-1) as ReadyRange) < leastBytes) joinLastTwo();
-  return found;
+  if (lastIsSmall()) {
+    joinLastTwo();
+    handBack(found, leastBytes);
+  }
+  return found.map((ranges) => ranges.reduce((later, earlier) => joined(earlier, later)));
 }
 
-const sizeOf = ({ binding: { dtype, length } }: ReadyRange): number => bytesFor(dtype, length);
+/**
+ * Moves from the last part to the one before what it does not need to have enough bytes, and what is ready earlier than the rest: nothing is
+ * left to compute beside the last part. Parts before these two keep the host busy meanwhile.
+ */
+function handBack(parts: readonly ReadyRange[][], leastBytes: number): void {
+  if (parts.length < 3) return;
+  const [previous, last] = parts.slice(-2) as [ReadyRange[], ReadyRange[]];
+  for (const range of [...last]) {
+    const rest = last.slice(1);
+    const isEarlier = rest.some(({ ready }) => ready > range.ready);
+    if (bytesOf(rest) < leastBytes || !isEarlier) return;
+    previous.push(range);
+    last.shift();
+  }
+}
+
+const bytesOf = (ranges: readonly ReadyRange[]): number =>
+  ranges.reduce((sum, { binding: { dtype, length } }) => sum + bytesFor(dtype, length), 0);
 
 /** Two neighbouring ranges as one: the first one lies before the second. */
 const joined = (first: ReadyRange, second: ReadyRange): ReadyRange => ({
