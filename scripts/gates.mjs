@@ -58,8 +58,8 @@ async function runInTurn(gates) {
 }
 
 const ofSources = () => runInTurn(gatesOfSources);
-const isBuilt = runInTurn(gatesOfBuilds);
-await Promise.all([isBuilt, availableParallelism() > 1 ? ofSources() : isBuilt.then(ofSources)]);
+const ofBuilds = runInTurn(gatesOfBuilds);
+await Promise.all([ofBuilds, availableParallelism() > 1 ? ofSources() : ofBuilds.then(ofSources)]);
 await runInTurn(gatesOfTwoCores);
 console.log(totalLine(total));
 process.exitCode = total.failed === 0 && total.passed > 0 ? 0 : 1;

@@ -1,6 +1,6 @@
 // `npx vitest` at the top of the repository, as editors start it, finds the tests of each package and app.
 import { execFileSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
 import { expect, test } from "vitest";
 
@@ -16,7 +16,9 @@ test("the config at the top lists tests of every package and app", () => {
     relative(root, file).split(/[\\/]/).slice(0, 2).join("/"),
   );
   const expected = ["packages", "apps"].flatMap((group) =>
-    readdirSync(join(root, group)).map((name) => `${group}/${name}`),
+    readdirSync(join(root, group))
+      .filter((name) => existsSync(join(root, group, name, "package.json")))
+      .map((name) => `${group}/${name}`),
   );
   expect([...new Set(folders)].sort()).toEqual(expected.sort());
 });

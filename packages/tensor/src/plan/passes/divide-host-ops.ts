@@ -201,8 +201,8 @@ function contiguousParts(
 }
 
 /**
- * Moves from the last part to the one before what it does not need to have enough bytes, and what is ready earlier than the rest: nothing is
- * left to compute beside the last part. Parts before these two keep the host busy meanwhile.
+ * Moves ranges from the last part to the one before, as long as the last keeps enough bytes and the range is ready earlier than the rest. The
+ * last part should be short, because nothing is left to compute beside it. Parts before these two keep the host busy meanwhile.
  */
 function handBack(parts: readonly ReadyRange[][], leastBytes: number): void {
   if (parts.length < 3) return;
