@@ -65,6 +65,28 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
     expect(found).toEqual([]);
   });
 
+  // Those that compare norms of a whole parameter, or multiply matrices, are left out: an infinity is part of them.
+  it("a masked parameter of −∞ without a gradient stays what it is, where nothing decays", async () => {
+    const target = await make();
+    const found: Record<string, number[]> = {};
+    const names = ["Adadelta", "Adagrad", "Adam", "Adamax", "AdamW", "ASGD", "BertAdam", "NAdam"];
+    for (const name of [...names, "RAdam", "RMSprop", "Rprop", "SGD"] as const) {
+      const parameters = new Parameters(target, [1, -Infinity], "float32", { logits: [2] });
+      const Optimizer = classes[name as keyof typeof classes] as typeof SGD;
+      for (const options of name === "SGD" ? [{}, { momentum: 0.9 }] : [{}]) {
+        const { flat } = parameters;
+        const optimizer = new Optimizer(target, flat, { lr: 0.1, weightDecay: 0, ...options });
+        for (let step = 0; step < 2; step++) {
+          parameters.setGradients([0.5, 0]);
+          optimizer.step();
+        }
+      }
+      found[name] = (await parameters.values()).slice(1);
+    }
+    const expected = Object.keys(found).map((name) => [name, [-Infinity]]);
+    expect(found).toEqual(Object.fromEntries(expected));
+  });
+
   it("groups have options of their own, and a new rate holds from the next step", async () => {
     const target = await make();
     const [first, second] = [1, 2].map((seed) => new Parameters(target, noise(total, seed)));

@@ -1,5 +1,6 @@
 import { averageOfSquares } from "./average-of-squares.js";
 import { type UpdateRule, updateRule } from "./rule.js";
+import { withDecay } from "./weight-decay.js";
 
 /** Adadelta (Zeiler 2012) as torch.optim computes it. */
 export const adadeltaRule: UpdateRule = updateRule({
@@ -10,7 +11,7 @@ export const adadeltaRule: UpdateRule = updateRule({
     {
       update({ g, p, squareAvg, accDelta, lr, rho, oneMinusRho, eps, weightDecay }) {
         const shares = { keep: rho, share: oneMinusRho };
-        const gradient = g.add(weightDecay.mul(p));
+        const gradient = withDecay(g, weightDecay, p);
         const square = averageOfSquares(squareAvg, gradient, shares);
         const delta = accDelta.add(eps).sqrt().div(square.add(eps).sqrt()).mul(gradient);
         return {

@@ -1,4 +1,5 @@
 import { type UpdateRule, updateRule } from "./rule.js";
+import { withDecay } from "./weight-decay.js";
 
 /**
  * Adagrad (Duchi et al. 2011) as torch.optim computes it. The column is `1 / (1 + (t - 1) lrDecay)`. Its sum only grows,
@@ -12,7 +13,7 @@ export const adagradRule: UpdateRule = updateRule({
   passes: [
     {
       update({ g, p, sum, lr, decay, eps, weightDecay }) {
-        const gradient = g.add(weightDecay.mul(p));
+        const gradient = withDecay(g, weightDecay, p);
         const squares = sum.add(gradient.square());
         const step = gradient.div(squares.sqrt().add(eps));
         return { sum: squares, p: p.sub(lr.mul(decay).mul(step)) };

@@ -1,6 +1,7 @@
 import { constant, select } from "../formula/term.js";
 import { averageOfSquares } from "./average-of-squares.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
+import { withDecay } from "./weight-decay.js";
 
 /**
  * Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019) as torch.optim computes them. Columns are
@@ -20,7 +21,7 @@ export const adamRule: RuleFamily<{ readonly amsgrad: boolean; readonly decouple
       passes: [
         {
           update({ g, p, lr, weightDecay, eps, ...e }) {
-            const gradient = decoupled ? g : g.add(weightDecay.mul(p));
+            const gradient = decoupled ? g : withDecay(g, weightDecay, p);
             const expAvg = e.expAvg.add(e.oneMinusBeta1.mul(gradient.sub(e.expAvg)));
             const expAvgSq = averageOfSquares(e.expAvgSq, gradient, {
               keep: e.beta2,

@@ -1,4 +1,5 @@
 import { type UpdateRule, updateRule } from "./rule.js";
+import { withDecay } from "./weight-decay.js";
 
 /** Adamax (Kingma and Ba 2015) as torch.optim computes it. The column is `1 / (1 - beta1^t)`. */
 export const adamaxRule: UpdateRule = updateRule({
@@ -9,7 +10,7 @@ export const adamaxRule: UpdateRule = updateRule({
   passes: [
     {
       update({ g, p, lr, weightDecay, eps, ...e }) {
-        const gradient = g.add(weightDecay.mul(p));
+        const gradient = withDecay(g, weightDecay, p);
         const expAvg = e.expAvg.add(e.oneMinusBeta1.mul(gradient.sub(e.expAvg)));
         const expInf = e.expInf.mul(e.beta2).max(gradient.abs().add(eps));
         return { expAvg, expInf, p: p.sub(lr.mul(e.correction1).mul(expAvg.div(expInf))) };

@@ -2,6 +2,7 @@ import { select } from "../formula/term.js";
 import { averageOfSquares } from "./average-of-squares.js";
 import { type UpdateRule, updateRule } from "./rule.js";
 import { gatherTotals } from "./segment-gather.js";
+import { withDecay } from "./weight-decay.js";
 
 /**
  * BertAdam of pytorch-pretrained-BERT 0.6.2: each parameter's gradient is clipped by its own norm, nothing corrects the bias,
@@ -40,7 +41,7 @@ export const bertAdamRule: UpdateRule = updateRule({
           keep: e.beta2,
           share: e.oneMinusBeta2,
         });
-        const step = expAvg.div(expAvgSq.sqrt().add(eps)).add(weightDecay.mul(p));
+        const step = withDecay(expAvg.div(expAvgSq.sqrt().add(eps)), weightDecay, p);
         return { expAvg, expAvgSq, p: p.sub(lr.mul(e.multiplier).mul(step)) };
       },
     },

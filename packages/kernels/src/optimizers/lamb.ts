@@ -2,6 +2,7 @@ import { select, type Term } from "../formula/term.js";
 import { averageOfSquares } from "./average-of-squares.js";
 import { type RuleFamily, ruleFamily, type Terms, updateRule } from "./rule.js";
 import { gatherTotals } from "./segment-gather.js";
+import { withDecay } from "./weight-decay.js";
 
 /**
  * LAMB (You et al. 2020) by the rule of apex's FusedLAMB: each parameter steps by `lr · |p| / |update|`. Columns are
@@ -18,7 +19,7 @@ export const lambRule: RuleFamily<{ readonly decoupled: boolean }> = ruleFamily(
     passes: [
       {
         update({ g, p, expAvg, expAvgSq, beta1, beta2, beta3, oneMinusBeta2, weightDecay }) {
-          const gradient = decoupled ? g : g.add(weightDecay.mul(p));
+          const gradient = decoupled ? g : withDecay(g, weightDecay, p);
           return {
             expAvg: expAvg.mul(beta1).add(beta3.mul(gradient)),
             expAvgSq: averageOfSquares(expAvgSq, gradient, { keep: beta2, share: oneMinusBeta2 }),
@@ -44,5 +45,5 @@ function stepOf(
 ): Term {
   const deviation = e.expAvgSq.mul(e.correction2).sqrt().add(e.eps);
   const step = e.expAvg.mul(e.correction1).div(deviation);
-  return decoupled ? step.add(e.weightDecay.mul(e.p)) : step;
+  return decoupled ? withDecay(step, e.weightDecay, e.p) : step;
 }

@@ -1,6 +1,7 @@
 import { constant } from "../formula/term.js";
 import { averageOfSquares } from "./average-of-squares.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
+import { withDecay } from "./weight-decay.js";
 
 /**
  * NAdam (Dozat 2016) as torch.optim computes it. Columns are `(1 - mu_t) / (1 - Πmu)`, `mu_{t+1} / (1 - Πmu · mu_{t+1})` and
@@ -16,7 +17,7 @@ export const nadamRule: RuleFamily<{ readonly decoupled: boolean }> = ruleFamily
       {
         update({ g, p, lr, weightDecay, eps, ...e }) {
           const decayed = decoupled ? p.mul(constant(1).sub(lr.mul(weightDecay))) : p;
-          const gradient = decoupled ? g : g.add(weightDecay.mul(p));
+          const gradient = decoupled ? g : withDecay(g, weightDecay, p);
           const expAvg = e.expAvg.add(e.oneMinusBeta1.mul(gradient.sub(e.expAvg)));
           const expAvgSq = averageOfSquares(e.expAvgSq, gradient, {
             keep: e.beta2,

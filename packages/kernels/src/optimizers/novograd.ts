@@ -1,6 +1,7 @@
 import { constant, select, type Term } from "../formula/term.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
 import { gatherTotals } from "./segment-gather.js";
+import { withDecay } from "./weight-decay.js";
 
 interface NovoGradChoices {
   /** Divides by the norm and decays before the moment, as the paper does, instead of after it. */
@@ -48,11 +49,11 @@ export const novogradRule: RuleFamily<NovoGradChoices> = ruleFamily(
           update({ g, p, lr, beta1, beta3, inverse, weightDecay, correction1, ...e }) {
             const averaged = (x: Term): Term => e.expAvg.mul(beta1).add(beta3.mul(x));
             if (regInsideMoment) {
-              const expAvg = averaged(g.mul(inverse).add(weightDecay.mul(p)));
+              const expAvg = averaged(withDecay(g.mul(inverse), weightDecay, p));
               return { expAvg, p: p.sub(lr.mul(correction1).mul(expAvg)) };
             }
             const expAvg = averaged(g);
-            const step = expAvg.mul(correction1).mul(inverse).add(weightDecay.mul(p));
+            const step = withDecay(expAvg.mul(correction1).mul(inverse), weightDecay, p);
             return { expAvg, p: p.sub(lr.mul(step)) };
           },
         },

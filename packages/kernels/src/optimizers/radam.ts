@@ -1,6 +1,7 @@
 import { constant } from "../formula/term.js";
 import { averageOfSquares } from "./average-of-squares.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
+import { withDecay } from "./weight-decay.js";
 
 /**
  * RAdam (Liu et al. 2020) as torch.optim computes it. Columns are `1 / (1 - beta1^t)`; the rectification times `sqrt(1
@@ -16,7 +17,7 @@ export const radamRule: RuleFamily<{ readonly decoupled: boolean }> = ruleFamily
       {
         update({ g, p, lr, weightDecay, eps, ...e }) {
           const decayed = decoupled ? p.mul(constant(1).sub(lr.mul(weightDecay))) : p;
-          const gradient = decoupled ? g : g.add(weightDecay.mul(p));
+          const gradient = decoupled ? g : withDecay(g, weightDecay, p);
           const expAvg = e.expAvg.add(e.oneMinusBeta1.mul(gradient.sub(e.expAvg)));
           const expAvgSq = averageOfSquares(e.expAvgSq, gradient, {
             keep: e.beta2,

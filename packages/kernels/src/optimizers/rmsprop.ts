@@ -1,5 +1,6 @@
 import { averageOfSquares } from "./average-of-squares.js";
 import { type RuleFamily, ruleFamily, type StateKind, updateRule } from "./rule.js";
+import { withDecay } from "./weight-decay.js";
 
 interface RmspropChoices {
   readonly centered: boolean;
@@ -22,7 +23,7 @@ export const rmspropRule: RuleFamily<RmspropChoices> = ruleFamily(({ centered, m
     passes: [
       {
         update({ g, p, lr, weightDecay, oneMinusAlpha, eps, ...e }) {
-          const gradient = g.add(weightDecay.mul(p));
+          const gradient = withDecay(g, weightDecay, p);
           const squareAvg = averageOfSquares(e.squareAvg, gradient, {
             keep: e.alpha,
             share: oneMinusAlpha,

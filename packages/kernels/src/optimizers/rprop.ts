@@ -1,6 +1,7 @@
 import { select } from "../formula/term.js";
 import { type UpdateRule, updateRule } from "./rule.js";
 import { single } from "./single.js";
+import { withDecay } from "./weight-decay.js";
 
 /**
  * Rprop (Riedmiller and Braun 1993) as torch.optim computes it: each parameter has a step size, which grows while its gradient keeps its
@@ -13,7 +14,7 @@ export const rpropRule: UpdateRule = updateRule({
   passes: [
     {
       update({ g, p, prev, etaMinus, etaPlus, smallest, largest, weightDecay, ...e }) {
-        const direction = single(g.add(weightDecay.mul(p))).sign();
+        const direction = single(withDecay(g, weightDecay, p)).sign();
         const agreement = direction.mul(prev);
         const turned = agreement.lt(0);
         const factor = select(agreement.gt(0), etaPlus, select(turned, etaMinus, 1));

@@ -1,5 +1,6 @@
 import { select } from "../formula/term.js";
 import { type RuleFamily, ruleFamily, updateRule } from "./rule.js";
+import { withDecay } from "./weight-decay.js";
 
 /**
  * Stochastic gradient descent as torch.optim.SGD computes it: the first applied step copies the gradient into the momentum
@@ -14,7 +15,7 @@ export const sgdRule: RuleFamily<{ readonly momentum: boolean }> = ruleFamily(({
         passes: [
           {
             update({ g, p, lr, weightDecay, oneMinusDampening, ...e }) {
-              const gradient = g.add(weightDecay.mul(p));
+              const gradient = withDecay(g, weightDecay, p);
               const later = e.momentumBuffer.mul(e.momentum).add(oneMinusDampening.mul(gradient));
               const momentumBuffer = select(e.first.eq(1), gradient, later);
               const ahead = gradient.add(e.momentum.mul(momentumBuffer));
@@ -32,7 +33,7 @@ export const sgdRule: RuleFamily<{ readonly momentum: boolean }> = ruleFamily(({
         passes: [
           {
             update: ({ g, p, lr, weightDecay }) => ({
-              p: p.sub(lr.mul(g.add(weightDecay.mul(p)))),
+              p: p.sub(lr.mul(withDecay(g, weightDecay, p))),
             }),
           },
         ],
