@@ -75,10 +75,15 @@ export function requireNumber(
 
 /** Refuses unknown options: a misspelt one would silently keep its default. */
 export function requireKnown(what: string, options: object, known: object): void {
-  const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));
+  requireNames(what, options, Object.keys(known));
+}
+
+/** {@link requireKnown} by a list of names. */
+export function requireNames(what: string, options: object, names: readonly string[]): void {
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown !== undefined)
     throw new RangeError(
-      `${what} has no option ${JSON.stringify(unknown)}: it has ${Object.keys(known).join(", ")}`,
+      `${what} has no option ${JSON.stringify(unknown)}: it has ${names.join(", ")}`,
     );
 }
 

@@ -7,6 +7,7 @@ import {
   gradientNorm,
   gradientNormScratchBytes,
 } from "@halfstep/kernels/optimizers";
+import { requireNames } from "./checks.js";
 import { NonFiniteGradientError } from "./errors.js";
 import { refuseScaledClip } from "./scale-marks.js";
 import { refuseShard } from "./shard-checks.js";
@@ -55,7 +56,7 @@ const noScales = new WeakMap<object, unknown>();
  * become zeros and NaN: a scaler's `foundInf` skips that step. The 2-norm of finite gradients is correct within the range of float32 and
  * Infinity beyond; they are clipped correctly in both cases.
  *
- * @throws RangeError for a `maxNorm` or `normType` that is not positive. ScalerStateError for gradients that carry a loss scale,
+ * @throws RangeError for a `maxNorm` or `normType` that is not positive, and for unknown options. TypeError without an optimizer. ScalerStateError for gradients that carry a loss scale,
  * without `gradScale`, and for unscaled ones with it.
  */
 export function clipGradNorm<B>(
@@ -63,6 +64,7 @@ export function clipGradNorm<B>(
   maxNorm: number,
   options: ClipOptions<B> = {},
 ): GradientNorm<B> {
+  requireClippable("clipGradNorm", optimizer);
   return clip(optimizer, "", [...optimizer.gradients()], maxNorm, options);
 }
 
@@ -78,6 +80,7 @@ export function clipGradNormPerGroup<B>(
   maxNorm: number | readonly number[],
   options: ClipOptions<B> = {},
 ): readonly GradientNorm<B>[] {
+  requireClippable("clipGradNormPerGroup", optimizer);
   const groups = new Map<string, Binding<B>[]>();
   for (const gradient of optimizer.gradients()) {
     const name = gradient.name ?? "";
@@ -98,13 +101,16 @@ export function clipGradNormPerGroup<B>(
  * device. It makes infinities finite: call it after `scaler.unscale(optimizer)`, which checks for them. Gradients that still carry a
  * scale need `gradScale`.
  *
- * @throws RangeError for a `clipValue` that is not positive. ScalerStateError as {@link clipGradNorm}.
+ * @throws RangeError for a `clipValue` that is not positive, and for unknown options. TypeError without an optimizer. ScalerStateError as {@link clipGradNorm}.
  */
 export function clipGradValue<B>(
   optimizer: ClippableOptimizer<B>,
   clipValue: number,
-  { gradScale }: Pick<ClipOptions<B>, "gradScale"> = {},
+  options: Pick<ClipOptions<B>, "gradScale"> = {},
 ): void {
+  requireClippable("clipGradValue", optimizer);
+  requireNames("clipGradValue", options, ["gradScale"]);
+  const { gradScale } = options;
   requirePositive("clipValue", clipValue);
   refuseScaledClip(optimizer, gradScale !== undefined);
   const { target } = optimizer;
@@ -118,8 +124,10 @@ function clip<B>(
   name: string,
   all: readonly Binding<B>[],
   maxNorm: number,
-  { normType = 2, errorIfNonfinite = false, gradScale }: ClipOptions<B>,
+  options: ClipOptions<B>,
 ): GradientNorm<B> {
+  requireNames("clipping", options, ["normType", "errorIfNonfinite", "gradScale"]);
+  const { normType = 2, errorIfNonfinite = false, gradScale } = options;
   requirePositive("maxNorm", maxNorm);
   requirePositive("normType", normType);
   refuseScaledClip(optimizer, gradScale !== undefined);
@@ -146,6 +154,17 @@ function clip<B>(
       return value as number;
     },
   };
+}
+
+/** Throws for the parameters that torch's functions take. */
+function requireClippable(
+  name: string,
+  optimizer: { readonly gradients?: unknown } | null | undefined,
+): void {
+  if (typeof optimizer?.gradients !== "function")
+    throw new TypeError(
+      `${name} takes an optimizer first, not parameters: pass the optimizer that steps them`,
+    );
 }
 
 function requirePositive(name: string, value: number): void {

@@ -1,5 +1,5 @@
 import { ParameterAverage, type Watchable } from "./average.js";
-import { requireOptions } from "./checks.js";
+import { requireNames, requireOptions } from "./checks.js";
 import { requirePart, type Schedule } from "./schedules/schedule.js";
 
 /** Options of {@link ExponentialMovingAverage}. */
@@ -36,6 +36,7 @@ export class ExponentialMovingAverage<B> extends ParameterAverage<B> {
 /** The weight of the parameters, by update. */
 function weightsOf(options: ExponentialMovingAverageOptions): Schedule {
   requireOptions("ExponentialMovingAverage", options);
+  requireNames("ExponentialMovingAverage", options, ["decay", "warmUp"]);
   const { decay = 0.999, warmUp = false } = options;
   const decayAfter = (updates: number): number => {
     const wanted = typeof decay === "number" ? decay : decay(updates);

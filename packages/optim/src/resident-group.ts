@@ -115,9 +115,17 @@ export class ResidentGroup<B, H extends CommonOptions> {
     return ownGradients(this.options.params);
   }
 
-  /** Throws a RangeError for options out of range. */
+  /** Throws a RangeError for options out of range, and for those that a group cannot change any more. */
   validate(): void {
     validateOptions(this.options, this.#algorithm);
+    const { name, state } = this.#algorithm.rule(this.options);
+    if (name === this.rule.name) return;
+    // A rule with momentum computes what one without it does where the momentum is 0.
+    const { momentumBuffer, ...others } = this.rule.state;
+    if (momentumBuffer && Object.keys(others).join() === Object.keys(state).join()) return;
+    throw new RangeError(
+      `an option of a group now chooses the rule "${name}", but the group was added with "${this.rule.name}": make the optimizer with that option, or add a group that has it`,
+    );
   }
 
   /** Launches a step. */

@@ -242,6 +242,9 @@ describe("averages", () => {
   it("name what is wrong", async () => {
     const { optimizer } = start();
     expect(() => new ExponentialMovingAverage(optimizer, { decay: 1.5 })).toThrow("decay is 1.5");
+    expect(() => new ExponentialMovingAverage(optimizer, { warmup: true } as never)).toThrow(
+      'ExponentialMovingAverage has no option "warmup": it has decay, warmUp',
+    );
     expect(() => new ExponentialMovingAverage(optimizer, { decay: () => Number.NaN })).toThrow(
       "decay is NaN",
     );

@@ -83,3 +83,19 @@ test.each(await targets())("steps clip gradients whose squares overflow: %s", as
   expect(values.slice(0, 2).every((value) => near(value, -Math.SQRT1_2))).toBe(true);
   expect(near(values[2] as number, -1e30 / (1.5e38 * Math.SQRT2))).toBe(true);
 });
+
+test("parameters in place of an optimizer, and misspelt options, are refused in a line", async () => {
+  const [, make] = (await targets())[0] as Awaited<ReturnType<typeof targets>>[number];
+  const target = await make();
+  const { flat } = new Parameters(target, first);
+  const optimizer = new SGD(target, flat, { lr: 0 });
+  expect(() => clipGradNorm([flat] as never, 1)).toThrow(
+    "clipGradNorm takes an optimizer first, not parameters: pass the optimizer that steps them",
+  );
+  expect(() => clipGradNormPerGroup(undefined as never, 1)).toThrow("takes an optimizer first");
+  expect(() => clipGradValue({} as never, 1)).toThrow("clipGradValue takes an optimizer first");
+  expect(() => clipGradNorm(optimizer, 1, { norm_type: 1 } as never)).toThrow(
+    'clipping has no option "norm_type": it has normType, errorIfNonfinite, gradScale',
+  );
+  expect(() => clipGradValue(optimizer, 1, { normType: 1 } as never)).toThrow("has no option");
+});

@@ -87,6 +87,23 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
     expect(found).toEqual(Object.fromEntries(expected));
   });
 
+  it("options that choose another rule are fixed once a group is there, but momentum may end", async () => {
+    const target = await make();
+    const { flat } = new Parameters(target, noise(total, 1));
+    const sgd = new SGD(target, flat, { lr: 0.1, momentum: 0.9 });
+    const options = sgd.paramGroups[0] as { momentum: number };
+    options.momentum = 0;
+    sgd.step();
+    const plain = new SGD(target, flat, { lr: 0.1 });
+    (plain.paramGroups[0] as { momentum: number }).momentum = 0.9;
+    expect(() => plain.step()).toThrow(
+      'an option of a group now chooses the rule "sgd momentum", but the group was added with "sgd"',
+    );
+    const adam = new AdamW(target, flat, { amsgrad: true });
+    (adam.paramGroups[0] as { amsgrad: boolean }).amsgrad = false;
+    expect(() => adam.step()).toThrow("make the optimizer with that option");
+  });
+
   it("groups have options of their own, and a new rate holds from the next step", async () => {
     const target = await make();
     const [first, second] = [1, 2].map((seed) => new Parameters(target, noise(total, seed)));

@@ -1,5 +1,12 @@
 import { requireNumber } from "../checks.js";
-import { annealed, requireCount, requirePart, type Schedule, schedule } from "./schedule.js";
+import {
+  annealed,
+  checked,
+  requireCount,
+  requirePart,
+  type Schedule,
+  schedule,
+} from "./schedule.js";
 
 /** Options of a one-cycle schedule. */
 export interface OneCycleOptions {
@@ -22,7 +29,14 @@ export interface OneCycleOptions {
  * new AdamW(target, flat, { lr: oneCycle({ maxLr: 1e-2, totalSteps: 469 }) });
  */
 export function oneCycle(options: OneCycleOptions): Schedule {
-  const { maxLr, totalSteps, pctStart = 0.3, divFactor = 25, finalDivFactor = 1e4 } = options;
+  const others = ["totalSteps", "pctStart", "divFactor", "finalDivFactor"] as const;
+  const {
+    maxLr,
+    totalSteps,
+    pctStart = 0.3,
+    divFactor = 25,
+    finalDivFactor = 1e4,
+  } = checked("oneCycle", options, ["maxLr"], others);
   requireCount("totalSteps", totalSteps);
   requirePart("pctStart", pctStart);
   for (const [name, factor] of Object.entries({ divFactor, finalDivFactor }))
@@ -51,7 +65,13 @@ export function cosineRestarts(options: {
   /** Default 0. */
   readonly minLr?: number;
 }): Schedule {
-  const { lr, firstSteps, multiplier = 1, minLr = 0 } = options;
+  const others = ["firstSteps", "multiplier", "minLr"] as const;
+  const {
+    lr,
+    firstSteps,
+    multiplier = 1,
+    minLr = 0,
+  } = checked("cosineRestarts", options, ["lr"], others);
   requireCount("firstSteps", firstSteps);
   requireCount("multiplier", multiplier);
   requireNumber("minLr", minLr, 0);
@@ -86,7 +106,14 @@ export interface CyclicOptions {
 
 /** Linear up and down between two rates: torch's CyclicLR (Smith 2017) without its cycling of momentum. */
 export function cyclic(options: CyclicOptions): Schedule {
-  const { baseLr, maxLr, stepsUp = 2000, mode = "triangular", gamma = 1 } = options;
+  const others = ["stepsUp", "stepsDown", "mode", "gamma"] as const;
+  const {
+    baseLr,
+    maxLr,
+    stepsUp = 2000,
+    mode = "triangular",
+    gamma = 1,
+  } = checked("cyclic", options, ["baseLr", "maxLr"], others);
   const { stepsDown = stepsUp } = options;
   requireCount("stepsUp", stepsUp);
   requireCount("stepsDown", stepsDown);

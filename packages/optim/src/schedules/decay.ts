@@ -1,5 +1,5 @@
 import { requireNumber } from "../checks.js";
-import { annealed, requireCount, type Schedule, schedule } from "./schedule.js";
+import { annealed, checked, requireCount, type Schedule, schedule } from "./schedule.js";
 
 /** The same rate in every step. */
 export const constant = (lr: number): Schedule => schedule(1, () => lr);
@@ -13,7 +13,13 @@ export function linear(options: {
   /** Default 0. */
   readonly endFactor?: number;
 }): Schedule {
-  const { lr, totalSteps, startFactor = 1, endFactor = 0 } = options;
+  const others = ["totalSteps", "startFactor", "endFactor"] as const;
+  const {
+    lr,
+    totalSteps,
+    startFactor = 1,
+    endFactor = 0,
+  } = checked("linear", options, ["lr"], others);
   requireCount("totalSteps", totalSteps);
   requireNumber("startFactor", startFactor, 0);
   requireNumber("endFactor", endFactor, 0);
@@ -30,7 +36,11 @@ export function stepDecay(options: {
   /** Default 0.1. */
   readonly gamma?: number;
 }): Schedule {
-  const { lr, stepSize, gamma = 0.1 } = options;
+  const {
+    lr,
+    stepSize,
+    gamma = 0.1,
+  } = checked("stepDecay", options, ["lr"], ["stepSize", "gamma"]);
   requireCount("stepSize", stepSize);
   requireNumber("gamma", gamma, 0);
   return (at) => lr * gamma ** Math.floor(at / stepSize);
@@ -44,7 +54,11 @@ export function multiStep(options: {
   /** Default 0.1. */
   readonly gamma?: number;
 }): Schedule {
-  const { lr, milestones, gamma = 0.1 } = options;
+  const {
+    lr,
+    milestones,
+    gamma = 0.1,
+  } = checked("multiStep", options, ["lr"], ["milestones", "gamma"]);
   requireMilestones(milestones);
   requireNumber("gamma", gamma, 0);
   return schedule(
@@ -54,13 +68,8 @@ export function multiStep(options: {
 }
 
 /** Multiplies the rate by `gamma` in every step: torch's ExponentialLR. */
-export function exponential({
-  lr,
-  gamma,
-}: {
-  readonly lr: number;
-  readonly gamma: number;
-}): Schedule {
+export function exponential(options: { readonly lr: number; readonly gamma: number }): Schedule {
+  const { lr, gamma } = checked("exponential", options, ["lr"], ["gamma"]);
   requireNumber("gamma", gamma, 0);
   return (at) => lr * gamma ** at;
 }
@@ -72,14 +81,18 @@ export function polynomial(options: {
   /** At least 0. Default 1. */
   readonly power?: number;
 }): Schedule {
-  const { lr, totalSteps, power = 1 } = options;
+  const {
+    lr,
+    totalSteps,
+    power = 1,
+  } = checked("polynomial", options, ["lr"], ["totalSteps", "power"]);
   requireCount("totalSteps", totalSteps);
   requireNumber("power", power, 0);
   return schedule(totalSteps + 1, (at) => lr * (1 - at / totalSteps) ** power);
 }
 
 /**
- * From `lr` down to `minLr` along half a cosine, reached at step `totalSteps`: torch's CosineAnnealingLR. With
+ * From `lr` down to `minLr` along half a cosine, reached at step `totalSteps`: torch's CosineAnnealingLR, which rises again from there on. With
  * `warmupSteps` the rate first rises linearly, by `lr / warmupSteps` a step, and the cosine takes the rest.
  */
 export function cosine(options: {
@@ -90,7 +103,8 @@ export function cosine(options: {
   /** Default 0. */
   readonly warmupSteps?: number;
 }): Schedule {
-  const { lr, totalSteps, minLr = 0, warmupSteps = 0 } = options;
+  const others = ["totalSteps", "minLr", "warmupSteps"] as const;
+  const { lr, totalSteps, minLr = 0, warmupSteps = 0 } = checked("cosine", options, ["lr"], others);
   requireCount("totalSteps", totalSteps);
   requireNumber("minLr", minLr, 0);
   requireCount("warmupSteps", warmupSteps, 0);

@@ -1,4 +1,4 @@
-import { requireNumber } from "../checks.js";
+import { requireKnown, requireNumber } from "../checks.js";
 import type { LearningRate } from "./schedule.js";
 
 /** A group of an optimizer whose rate a plateau schedule changes. */
@@ -28,7 +28,8 @@ export interface ReduceOnPlateauOptions {
 
 /** The state that changes with each metric. */
 export interface PlateauState {
-  readonly best: number;
+  /** Null before the first metric, so that JSON holds it. */
+  readonly best: number | null;
   readonly badMetrics: number;
   readonly cooldownLeft: number;
 }
@@ -50,6 +51,7 @@ export class ReduceOnPlateau {
   constructor(groups: readonly ScheduledGroup[], options: ReduceOnPlateauOptions = {}) {
     if (!Array.isArray(groups))
       throw new TypeError("ReduceOnPlateau takes groups first: pass optimizer.paramGroups");
+    requireKnown("ReduceOnPlateau", options, defaults);
     this.#groups = groups;
     this.#options = { ...defaults, ...options };
     const { mode, factor, thresholdMode } = this.#options;
@@ -64,14 +66,14 @@ export class ReduceOnPlateau {
     for (const name of ["patience", "threshold", "cooldown", "minLr", "eps"] as const)
       requireNumber(name, this.#options[name], 0);
     for (const group of groups) rateOf(group);
-    this.#state = { best: worst(mode), badMetrics: 0, cooldownLeft: 0 };
+    this.#state = { best: null, badMetrics: 0, cooldownLeft: 0 };
   }
 
   /** Takes a metric, and lowers the rates if it is due. Returns whether it did. A NaN is never an improvement. */
   step(metric: number): boolean {
     const { patience, cooldown, factor, minLr, eps } = this.#options;
     let { best, badMetrics, cooldownLeft } = this.#state;
-    if (this.#isBetter(metric, best)) {
+    if (this.#isBetter(metric, best ?? worst(this.#options.mode))) {
       best = metric;
       badMetrics = 0;
     } else badMetrics++;
@@ -100,7 +102,7 @@ export class ReduceOnPlateau {
   /** @throws TypeError where a number is missing. */
   loadStateDict({ best, badMetrics, cooldownLeft }: PlateauState): void {
     for (const [name, value] of Object.entries({ best, badMetrics, cooldownLeft }))
-      if (typeof value !== "number")
+      if (typeof value !== "number" && !(name === "best" && value === null))
         throw new TypeError(
           `the state of a plateau has no number ${name}: load what stateDict() gave`,
         );

@@ -1,3 +1,5 @@
+import { requireNames, requireNumber, requireOptions } from "../checks.js";
+
 /**
  * A learning rate for each applied step, counted from 0: a pure function. The device reads it from a table, indexed by the
  * number of applied steps: a skipped step does not advance it, and the host does not take part. So runs in all precisions
@@ -11,6 +13,23 @@ export interface Schedule {
 
 /** A number, or a schedule. */
 export type LearningRate = number | Schedule;
+
+/**
+ * The options of a schedule, checked: `rates` are learning rates, which are there, and `others` have checks of their own.
+ *
+ * @throws TypeError where there is no object of options. RangeError for an unknown one, and for a rate that is no number from 0 on.
+ */
+export function checked<T extends object>(
+  name: string,
+  options: T,
+  rates: readonly (keyof T & string)[],
+  others: readonly (keyof T & string)[],
+): T {
+  requireOptions(name, options);
+  requireNames(name, options, [...rates, ...others]);
+  for (const rate of rates) requireNumber(rate, options[rate] as number, 0);
+  return options;
+}
 
 /** A schedule with a constant rate from its last step on. */
 export function schedule(totalSteps: number, rate: (step: number) => number): Schedule {

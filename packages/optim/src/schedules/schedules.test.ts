@@ -155,6 +155,8 @@ describe("ReduceOnPlateau", () => {
   test("a NaN is no improvement, and what does not fit is refused", () => {
     const group = { lr: 1 };
     const plateau = new ReduceOnPlateau([group], { patience: 0 });
+    // Before the first metric, too, JSON holds the state.
+    plateau.loadStateDict(JSON.parse(JSON.stringify(plateau.stateDict())));
     plateau.step(1);
     expect([plateau.step(Number.NaN), group.lr]).toEqual([true, 0.1]);
     expect(() => new ReduceOnPlateau([{ lr: constant(1) }])).toThrow(
@@ -203,8 +205,23 @@ test("what is no schedule is refused by the option's name", () => {
     [() => sequential([constant(1)], [4]), "1 schedules need 0 milestones, not 1"],
     [() => warmupLinear({ lr, totalSteps: 10, warmup: 2 }), "warmup is 2"],
     [() => imagenet({ lr, stepsPerEpoch: 0 }), "stepsPerEpoch is 0"],
+    [() => cosine({ totalSteps: 10 } as never), "lr is undefined"],
+    [() => exponential(0.1 as never), "exponential takes options in an object, not 0.1"],
   ];
   for (const [make, message] of refused) expect(make).toThrow(message);
+});
+
+test("misspelt options are refused, of every schedule", () => {
+  const makers = { cosine, cosineRestarts, cyclic, exponential, imagenet, linear, linearWarmup };
+  const others = { multiStep, oneCycle, polynomial, stepDecay };
+  const warm = { warmupConstant, warmupCosine, warmupLinear };
+  for (const [name, make] of Object.entries({ ...makers, ...others, ...warm }))
+    expect(() => (make as (options: object) => Schedule)({ warmUpSteps: 3 }), name).toThrow(
+      `${name} has no option "warmUpSteps": it has `,
+    );
+  expect(() => new ReduceOnPlateau([{ lr }], { min_lr: 0.5 } as never)).toThrow(
+    'ReduceOnPlateau has no option "min_lr": it has mode, factor, patience',
+  );
 });
 
 describe("other schedules", () => {

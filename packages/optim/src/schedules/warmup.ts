@@ -1,6 +1,6 @@
 import { requireNumber } from "../checks.js";
 import { requireMilestones } from "./decay.js";
-import { requireCount, requirePart, type Schedule, schedule } from "./schedule.js";
+import { checked, requireCount, requirePart, type Schedule, schedule } from "./schedule.js";
 
 /** From `startFactor · lr` up to `lr` in `warmupSteps` equal steps, and `lr` from then on: torch's LinearLR. */
 export function linearWarmup(options: {
@@ -9,7 +9,11 @@ export function linearWarmup(options: {
   /** Default 1 / 3, as in torch. */
   readonly startFactor?: number;
 }): Schedule {
-  const { lr, warmupSteps, startFactor = 1 / 3 } = options;
+  const {
+    lr,
+    warmupSteps,
+    startFactor = 1 / 3,
+  } = checked("linearWarmup", options, ["lr"], ["warmupSteps", "startFactor"]);
   requireCount("warmupSteps", warmupSteps);
   requireNumber("startFactor", startFactor, 0);
   return schedule(
@@ -29,11 +33,13 @@ export interface BertWarmupOptions {
 
 /** Up from 0 during the warm-up, then straight down to 0 at `totalSteps`: BERT's `WarmupLinearSchedule`. */
 export const warmupLinear = (options: BertWarmupOptions): Schedule =>
-  bertWarmup(options, (progress, warmup) => Math.max((progress - 1) / (warmup - 1), 0));
+  bertWarmup("warmupLinear", options, (progress, warmup) =>
+    Math.max((progress - 1) / (warmup - 1), 0),
+  );
 
 /** Up from 0 during the warm-up, then `lr`: BERT's `WarmupConstantSchedule`. */
 export const warmupConstant = (options: BertWarmupOptions): Schedule =>
-  bertWarmup(options, () => 1);
+  bertWarmup("warmupConstant", options, () => 1);
 
 /** Up from 0 during the warm-up, then down along `cycles` cosines (half a cosine ends at 0): `WarmupCosineSchedule`. */
 export const warmupCosine = ({
@@ -44,7 +50,7 @@ export const warmupCosine = ({
   readonly cycles?: number;
 }): Schedule => {
   requireNumber("cycles", cycles, 0);
-  return bertWarmup(options, (progress, warmup) => {
+  return bertWarmup("warmupCosine", options, (progress, warmup) => {
     const part = (progress - warmup) / (1 - warmup);
     return 0.5 * (1 + Math.cos(2 * Math.PI * cycles * part));
   });
@@ -52,9 +58,11 @@ export const warmupCosine = ({
 
 /** The rate of run_classifier's schedules, by the completed part of all steps. */
 function bertWarmup(
-  { lr, totalSteps, warmup = 0.1 }: BertWarmupOptions,
+  name: string,
+  options: BertWarmupOptions,
   after: (progress: number, warmup: number) => number,
 ): Schedule {
+  const { lr, totalSteps, warmup = 0.1 } = checked(name, options, ["lr"], ["totalSteps", "warmup"]);
   requireCount("totalSteps", totalSteps);
   requirePart("warmup", warmup);
   return schedule(totalSteps + 1, (step) => {
@@ -78,7 +86,14 @@ export function imagenet(options: {
   /** Default 0.1. */
   readonly gamma?: number;
 }): Schedule {
-  const { lr, stepsPerEpoch, warmupEpochs = 5, milestones = [30, 60, 80], gamma = 0.1 } = options;
+  const others = ["stepsPerEpoch", "warmupEpochs", "milestones", "gamma"] as const;
+  const {
+    lr,
+    stepsPerEpoch,
+    warmupEpochs = 5,
+    milestones = [30, 60, 80],
+    gamma = 0.1,
+  } = checked("imagenet", options, ["lr"], others);
   requireCount("stepsPerEpoch", stepsPerEpoch);
   requireCount("warmupEpochs", warmupEpochs, 0);
   requireNumber("gamma", gamma, 0);
