@@ -197,3 +197,10 @@ test('"*" replaces what enclosing regions say, by name too', () => {
     "promote",
   ]);
 });
+
+test("a misspelt option is refused: ops would be lowered in spite of { enable: false }", () => {
+  const wrong = { dtype: "float16", enable: false } as AutocastOptions;
+  const message = "autocast has no option enable: it has dtype, enabled, policies";
+  expect(() => autocast(wrong, () => 1)).toThrow(message);
+  expect(() => autocast(wrong)).toThrow(message);
+});

@@ -62,7 +62,7 @@ export type AutocastDecorator = <This, Arguments extends unknown[], Result>(
  * ```
  *
  * @throws TypeError if `fn` returns a promise (ops after its first `await` would run outside the region), or if the dtype is
- *   neither float16 nor bfloat16.
+ *   neither float16 nor bfloat16, or for an unknown option.
  */
 export function autocast<T>(options: AutocastOptions, fn: () => T & Synchronous<T>): T;
 export function autocast(options: AutocastOptions): AutocastDecorator;
@@ -95,7 +95,7 @@ function inRegion<T>(options: AutocastOptions, fn: () => T): T {
 }
 
 function decorator(options: AutocastOptions): AutocastDecorator {
-  requireDType(options);
+  requireOptions(options);
   return (fn) =>
     function (...inputs) {
       return inRegion(options, () => fn.apply(this, inputs));
@@ -122,17 +122,24 @@ function sharedStack(): AutocastRegion[] {
 export const noPolicies: CastPolicies = Object.freeze({});
 
 function openRegion(options: AutocastOptions, outer: AutocastRegion | undefined): AutocastRegion {
+  requireOptions(options);
   const inherited = options.policies && "*" in options.policies ? undefined : outer?.policies;
   const policies = options.policies
     ? { ...inherited, ...options.policies }
     : (inherited ?? noPolicies);
-  requireDType(options);
   return options.enabled === false
     ? { enabled: false, policies }
     : { enabled: true, dtype: options.dtype, policies };
 }
 
-function requireDType({ enabled, dtype }: AutocastOptions): void {
+const names = ["dtype", "enabled", "policies"];
+
+/** Refuses unknown options, too: with a misspelt `enabled: false` ops would be lowered. */
+function requireOptions(options: AutocastOptions): void {
+  for (const name in options)
+    if (!names.includes(name))
+      throw new TypeError(`autocast has no option ${name}: it has ${names.join(", ")}`);
+  const { enabled, dtype } = options;
   if (enabled === false || dtype === "float16" || dtype === "bfloat16") return;
   throw new TypeError(
     `autocast cannot lower ops to ${String(dtype)}: use float16 or bfloat16, or { enabled: false } for float32`,

@@ -259,11 +259,13 @@ export class GradScaler<B, L = B> {
   /**
    * Continues from a state of this package or of torch's scaler. As in torch, saved options replace those of this scaler.
    *
-   * @throws RangeError for an empty or impossible state. ScalerStateError between `scale()` and `update()`.
+   * @throws RangeError for an empty or impossible state. ScalerStateError between `scale()` and `update()`. An
+   * error of the runtime within a step.
    */
   loadStateDict(stateDict: Partial<ScalerStateDict> | TorchScalerStateDict): void {
     const { resident } = this.#stepper;
     if (resident === undefined) return;
+    this.#stepper.primitives.requireNoStep?.("loadStateDict() of a scaler");
     const { losses, step } = loadedState(stateDict, this.#stepper.host);
     refuseNewScale(this.#stepper.host, "loadStateDict()");
     const given = losses.map(({ state }) => state.scale);

@@ -246,4 +246,6 @@ export interface AmpPrimitives<B, L = B> {
    * dropped work it calls them, newest first.
    */
   onRollback?(undo: () => void): void;
+  /** Only there, too: throws while such work is open, for a `call` that changes what could not be restored if it is dropped. */
+  requireNoStep?(call: string): void;
 }

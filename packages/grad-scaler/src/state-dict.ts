@@ -93,6 +93,12 @@ export function loadedState(
   stateDict: Partial<ScalerStateDict> | TorchScalerStateDict,
   current: { readonly rules: readonly ScaleRule[]; readonly step: number },
 ): { readonly losses: readonly LossScale[]; readonly step: number } {
+  if (typeof stateDict !== "object" || stateDict === null || "then" in stateDict)
+    throw new TypeError(
+      stateDict
+        ? "the state is a promise, or no state: write loadStateDict(await scaler.stateDict())"
+        : `the state is ${String(stateDict)}: load what stateDict() gave`,
+    );
   if (Object.keys(stateDict).length === 0) {
     throw new RangeError(
       "the state dictionary is empty, as that of a disabled scaler is: load another, or construct this scaler with enabled: false.",

@@ -25,6 +25,8 @@ export interface ResidentTarget<B> extends LaunchTarget<B> {
   updateParameters?(values: Binding<B>, update: () => void): void;
   /** Where launches can be dropped before they run: registers `undo`, which is called if the launches so far are dropped. */
   onRollback?(undo: () => void): void;
+  /** Where launches can be dropped: throws while a step is open, for a `call` that changes what a dropped step could not restore. */
+  requireNoStep?(call: string): void;
 }
 
 /** A target on a bare device: launches are encoded at once and run at `submit()`, or before a read or write. */

@@ -92,6 +92,17 @@ export function requireOneOf(option: string, value: string, choices: readonly st
     throw new RangeError(`${option} is ${value}: choose one of ${choices.join(", ")}`);
 }
 
+/** Refuses a promise, whose `await` was forgotten, and what is no state at all. */
+export function requireState(state: unknown): void {
+  const isObject = typeof state === "object" && state !== null;
+  if (isObject && !("then" in state)) return;
+  throw new OptimizerStateError(
+    isObject
+      ? "the state is a promise: write loadStateDict(await optimizer.stateDict())"
+      : `the state is ${String(state)}: load what stateDict() gave`,
+  );
+}
+
 export function requireSeed(seed: number): void {
   if (!Number.isSafeInteger(seed) || seed < 0)
     throw new RangeError(`seed is ${seed}: it must be a whole number from 0 to 2^53 - 1`);

@@ -25,6 +25,7 @@ import {
   requireOptions,
   requireSeed,
   requireSegments,
+  requireState,
   requireTarget,
 } from "./checks.js";
 import { OptimizerStateError } from "./errors.js";
@@ -247,12 +248,14 @@ export class FlatOptimizer<B, H extends CommonOptions> {
 
   /**
    * Continues from a saved state. Saved options replace those of the groups, except learning rates that are schedules. With
-   * remainders and compensations, load the parameters first; with masters, in any order.
+   * remainders and compensations, load the parameters first; with masters, in any order. Call it between steps.
    *
    * @throws OptimizerStateError, before anything is changed, where the state comes from another algorithm, model, storage or
    * format of moments: a state is never converted.
    */
   loadStateDict(stateDict: OptimizerStateDict): void {
+    this.target.requireNoStep?.("loadStateDict() of an optimizer");
+    requireState(stateDict);
     const { algorithm, groups, seed } = stateDict;
     if (algorithm !== this.#algorithm.name)
       throw new OptimizerStateError(

@@ -150,6 +150,10 @@ function required(
     throw new OptimizerStateError(
       `the saved state has no ${name} for ${segment.name}: it comes from another model or from other options`,
     );
+  if (typeof values.length !== "number")
+    throw new OptimizerStateError(
+      `${name} of ${segment.name} is no array: plain JSON makes objects of typed arrays, so save states with @halfstep/trainer or @halfstep/safetensors, or as arrays`,
+    );
   if (values.length !== length)
     throw new OptimizerStateError(
       `${name} of ${segment.name} has ${values.length} elements, but the parameter is [${segment.shape}] and has ${length}: ` +

@@ -15,9 +15,9 @@ import { updateScale } from "./update-scale-by-exponents.js";
  * needs a recording.
  */
 export type KernelAmpPrimitives<B> = Required<
-  Omit<AmpPrimitives<B, Binding<B>>, "onRollback" | "watchStep">
+  Omit<AmpPrimitives<B, Binding<B>>, "onRollback" | "requireNoStep" | "watchStep">
 > &
-  Pick<AmpPrimitives<B, Binding<B>>, "onRollback">;
+  Pick<AmpPrimitives<B, Binding<B>>, "onRollback" | "requireNoStep">;
 
 /**
  * The primitives of loss scaling as launches on a target, so that nothing in a step waits for the device. The scaled
@@ -142,6 +142,7 @@ function primitivesBy<B extends object>(
       return Float32Array.from(values);
     },
     ...(target.onRollback && { onRollback: (undo) => target.onRollback?.(undo) }),
+    ...(target.requireNoStep && { requireNoStep: (call) => target.requireNoStep?.(call) }),
   };
 
   function boundTo({ buffer, dtype, offset = 0, length }: Gradient<B>): Binding<B> {

@@ -257,6 +257,14 @@ export class Recorder<T extends HeldTensor> {
       );
   }
 
+  /** Refuses, within a step, a call that changes what a dropped step could not restore. */
+  requireNoStep(call: string): void {
+    if (this.#isInStep)
+      throw new RecordingError(
+        `${call} inside a step: it changes what a step that is dropped could not restore. Call it before the step, or between two.`,
+      );
+  }
+
   /** Outside a step every tensor keeps its memory. */
   #viewing(place: Placement, shape: readonly number[], dtype: DType): T {
     const tensor = this.#make(place, shape, dtype);

@@ -27,6 +27,27 @@ const read = async (
 ];
 
 describe("flatten()", () => {
+  test("a step that is dropped would lose what it moved, so that it is refused inside of steps", async () => {
+    const runtime = cpuRuntime();
+    const a = variable(runtime, "a", [1, 2, 3]);
+    const refused =
+      /^flatten\(\) inside a step: it changes what a step that is dropped could not restore/;
+    const flattening = (): void => void flatten([a]);
+    await expect(runtime.step(flattening)).rejects.toThrow(refused);
+    for (const call of ["dryRun", "plan"] as const)
+      expect(() => runtime[call](flattening)).toThrow(refused);
+    await expect(runtime.prepare(flattening)).rejects.toThrow(refused);
+    expect([...(await a.toArray())]).toEqual([1, 2, 3]);
+    flatten([a]);
+    expect([...(await a.toArray())]).toEqual([1, 2, 3]);
+  });
+
+  test("what is no list of variables is refused in a line", () => {
+    const runtime = cpuRuntime();
+    for (const wrong of [{ parameters() {} }, [runtime.tensor([1])], undefined, "weights"])
+      expect(() => flatten(wrong as never)).toThrow("flatten(variables): variables ");
+  });
+
   test("moves variables into one buffer, each at a multiple of 128 elements", async () => {
     const runtime = cpuRuntime();
     const [a, b] = [variable(runtime, "a", [1, 2, 3]), variable(runtime, "b", [4, 5])];

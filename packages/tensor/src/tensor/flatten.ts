@@ -1,6 +1,7 @@
 import type { DType, HalfDType } from "@halfstep/device";
 import { bytesFor, isFloat8, isInteger } from "@halfstep/formats/dtypes";
 import type { GradientMark } from "@halfstep/grad-scaler";
+import { argumentCheck } from "../arguments/arguments.js";
 import { noGrad } from "../autograd/grad-mode.js";
 import { marksOf, unknownMarks } from "../autograd/scale-marks.js";
 import { ClosedTensorError, RecordingError } from "../errors.js";
@@ -41,18 +42,36 @@ const step = 128;
 
 const flattened = new WeakSet<Variable>();
 
+const isVariable = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && "moveTo" in value;
+
+const checkFlatten = argumentCheck("flatten", {
+  variables: {
+    what: "a list of variables, such as model.parameters()",
+    accepts: (given) =>
+      typeof given === "object" &&
+      given !== null &&
+      Symbol.iterator in given &&
+      (!Array.isArray(given) || given.every(isVariable)),
+  },
+});
+
 /**
  * Moves variables into one flat buffer, and their gradients into another, so that an optimizer steps them all with one
  * launch. The variables become views of the buffer and stay as usable as before. A variable that appears twice (tied
  * weights) has one segment; one that is in a flat buffer already is refused, since two optimizers would move it.
  *
  * Call it outside steps. All variables have one runtime and one floating dtype.
+ *
+ * @throws ArgumentError for what is no list of variables. RecordingError inside a step, and for a variable that is flat already.
  */
 export function flatten(variables: Iterable<Variable>): FlatVariables {
+  checkFlatten([variables]);
   const unique = [...new Set(variables)];
   const [first] = unique;
   if (!first) throw new RangeError("flatten() got no variables: pass model.parameters()");
   const { runtime, dtype } = first;
+  runtime.recorder.requireNoStep("flatten()");
   if (isInteger(dtype) || isFloat8(dtype))
     throw new RangeError(
       `flatten() packs variables of float32, float16 or bfloat16, and ${first.name} is ${dtype}`,

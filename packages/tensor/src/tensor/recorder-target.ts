@@ -30,6 +30,8 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
   readsOf(buffer: Storage): StorageReads;
   /** Registers a function that restores host state if the open recording is dropped because its step throws. */
   onRollback(undo: () => void): void;
+  /** Throws a RecordingError within a step: `call` changes what a dropped step could not restore. */
+  requireNoStep(call: string): void;
 }
 
 /** The functions of a runtime that its target calls. */
@@ -48,6 +50,7 @@ export interface RecorderHooks {
   afterStep(): Promise<void> | undefined;
   read(binding: Binding<Storage>, options?: ReadOptions): Promise<KernelView>;
   onDrop(undo: () => void): void;
+  requireNoStep(call: string): void;
 }
 
 export const recorderTarget = (hooks: RecorderHooks): RecorderTarget => ({
@@ -68,4 +71,5 @@ export const recorderTarget = (hooks: RecorderHooks): RecorderTarget => ({
   },
   readsOf: hooks.readsOf,
   onRollback: hooks.onDrop,
+  requireNoStep: hooks.requireNoStep,
 });

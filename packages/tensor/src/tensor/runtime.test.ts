@@ -235,3 +235,27 @@ test("a dtype that tensors do not have is refused, with those that there are", (
   ])
     expect(make).toThrow(/^there is no dtype "float64": tensors have float32, float16, /);
 });
+
+test("what a runtime is given is checked in a line", async () => {
+  const runtime = cpuRuntime();
+  const refused: readonly [() => unknown, string][] = [
+    [() => runtime.zeros([0.5, 2]), "runtime.zeros(shape, options?): shape must be a shape"],
+    [() => runtime.zeros(3 as never), "shape must be a shape: a list of whole numbers from 0 on"],
+    [() => runtime.zeros([-1, 2]), "not [-1,2]"],
+    [() => runtime.zeros([1], "float16" as never), "options must be options { dtype, requires"],
+    [() => runtime.zeros([1], { dtyp: "float16" } as never), "has no dtyp; did you mean dtype?"],
+    [() => runtime.full([2], undefined as never), "value is missing; it must be a number"],
+    [() => runtime.full(3 as never, 1), "runtime.full(shape, value, options?): shape must be"],
+    [() => runtime.tensor(undefined as never, [2]), "data is missing; it must be numbers"],
+    [() => runtime.tensor([1], [1], { requireGrad: true } as never), "did you mean requiresGrad?"],
+    [() => runtime.variable([1, 2], undefined as never), "shape is missing; it must be a shape"],
+    [() => runtime.variable([1], [1], { requires_grad: true } as never), "has no requires_grad"],
+    [
+      () => gpuRuntime(Promise.resolve() as never),
+      "device must be a device: await requestDevice()",
+    ],
+  ];
+  for (const [make, message] of refused) expect(make).toThrow(message);
+  await expect(runtime.step(undefined as never)).rejects.toThrow("fn is missing; it must be a fun");
+  await expect(runtime.step(() => {}, { keepgraph: true } as never)).rejects.toThrow("keepGraph?");
+});

@@ -22,6 +22,14 @@ import { Wait } from "../run/wait.js";
 import { sizeOf } from "../shapes.js";
 import type { FurtherRuntime } from "./further-runtime.js";
 import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
+import {
+  checkDevice,
+  checkFull,
+  checkStep,
+  checkTensor,
+  checkVariable,
+  checkZeros,
+} from "./runtime-checks.js";
 import type {
   CpuRuntimeOptions,
   GpuRuntimeOptions,
@@ -33,8 +41,10 @@ import type {
 import { Tensor, Variable } from "./tensor.js";
 
 /** A runtime that computes on a GPU. */
-export const gpuRuntime = (device: Device, options: GpuRuntimeOptions = {}): Runtime =>
-  new Runtime(gpuRunner(device, options), options);
+export function gpuRuntime(device: Device, options: GpuRuntimeOptions = {}): Runtime {
+  checkDevice([device, options]);
+  return new Runtime(gpuRunner(device, options), options);
+}
 
 /** A runtime that computes on the CPU: exact, slow, with the same results as a GPU up to the order of additions. */
 export const cpuRuntime = (options: CpuRuntimeOptions = {}): Runtime =>
@@ -117,6 +127,7 @@ export class Runtime {
         recorder.isInStep ? new Promise((resolve) => this.#afterStep.push(resolve)) : undefined,
       read: (binding, options) => recorder.read(binding, options),
       onDrop: (undo) => recorder.onDrop(undo),
+      requireNoStep: (call) => recorder.requireNoStep(call),
     });
     if (provenance !== "off" || underflow !== "off") {
       if (!hasFurther(this))
@@ -186,6 +197,7 @@ export class Runtime {
     shape?: readonly number[],
     options: TensorOptions = {},
   ): Tensor {
+    checkTensor([data, shape, options]);
     const given = typeof data === "number" ? [data] : data;
     const dims = shape ?? (typeof data === "number" ? [] : [data.length]);
     const isMask = options.dtype === "bool" || typeof given[0] === "boolean";
@@ -204,10 +216,12 @@ export class Runtime {
   }
 
   zeros(shape: readonly number[], options: TensorOptions = {}): Tensor {
+    checkZeros([shape, options]);
     return this.tensor(new Float32Array(sizeOf(shape)), shape, options);
   }
 
   full(shape: readonly number[], value: number, options: TensorOptions = {}): Tensor {
+    checkFull([shape, value, options]);
     // Float32 does not hold every integer.
     const { dtype = "float32" } = options;
     const Numbers = dtype !== "bool" && isFloating(dtype) ? Float32Array : Float64Array;
@@ -216,6 +230,7 @@ export class Runtime {
 
   /** A variable: a tensor that `assign()` changes and that exists until it is disposed. */
   variable(data: HostData, shape: readonly number[], options: VariableOptions = {}): Variable {
+    checkVariable([data, shape, options]);
     if (sizeOf(shape) !== data.length)
       throw new ShapeError(
         `variable: shape [${shape}] needs ${sizeOf(shape)} elements, the data has ${data.length}`,
@@ -258,6 +273,7 @@ export class Runtime {
     fn: () => T extends PromiseLike<unknown> ? never : T,
     options: StepOptions = {},
   ): Promise<T> {
+    checkStep([fn, options]);
     if (this.#isRunning)
       throw new RecordingError(
         "step() was called while another step of this runtime is open: await each step before the next",
