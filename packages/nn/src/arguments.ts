@@ -143,7 +143,8 @@ const isPlain = (value: unknown): value is Readonly<Record<string, unknown>> =>
   !hasMethod(value, "uint32") &&
   !hasMethod(value, "variable");
 
-function shown(value: unknown): string {
+/** A value as errors name it. */
+export function shown(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return "a function";
   if (Array.isArray(value)) return `a list of ${value.length}`;
