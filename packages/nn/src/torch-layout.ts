@@ -3,10 +3,12 @@ import type { LoadOptions } from "./module.js";
 import { Module } from "./module.js";
 import {
   loadStateDict,
+  requireState,
   type SavedTensor,
   type StateDict,
   type StateDictKeys,
   type StateDictOptions,
+  savedIn,
   stateDictOf,
 } from "./state-dict.js";
 
@@ -77,12 +79,14 @@ export function loadTorchStateDict(
   state: StateDict,
   { strict = true }: LoadOptions = {},
 ): StateDictKeys {
+  requireState("loadTorchStateDict(model, state)", state);
   const places = placesIn(model);
   const given = unstackedIn(model, withoutExtras(model, withBase(model, state, places)));
   const laidOut = Object.fromEntries(
     Object.entries(given).map(([name, saved]) => {
       const order = places.find((place) => place.name === name)?.order;
-      return [name, order?.length === saved.shape.length ? permuted(saved, inverse(order)) : saved];
+      const isTurned = order && order.length === savedIn(given, name).shape.length;
+      return [name, isTurned ? permuted(saved, inverse(order)) : saved];
     }),
   );
   for (const { name, variable } of places) {
@@ -237,8 +241,9 @@ function unstackedIn(model: Module, state: StateDict): StateDict {
   const stacks = stacksOf(model);
   const entries = Object.entries(state).flatMap(([name, saved]): [string, SavedTensor][] => {
     const { parts = [] } = stacks.find((stack) => stack.name === name) ?? {};
-    const [rows = 0, ...rest] = saved.shape;
-    if (parts.length === 0 || rows % parts.length !== 0) return [[name, saved]];
+    if (parts.length === 0) return [[name, saved]];
+    const [rows = 0, ...rest] = savedIn(state, name).shape;
+    if (rows % parts.length !== 0) return [[name, saved]];
     const length = saved.data.length / parts.length;
     return parts.map((part, i) => {
       const data = saved.data.slice(i * length, (i + 1) * length);
