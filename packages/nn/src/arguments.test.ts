@@ -1,10 +1,22 @@
 import { cpuRuntime, Generator } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import { requireArguments } from "./arguments.js";
-import { Hardtanh } from "./layers/activations.js";
-import { Linear } from "./layers/linear.js";
-import { Sequential } from "./layers/sequential.js";
-import { CrossEntropyLoss } from "./losses.js";
+import {
+  AvgPool1d,
+  BatchNorm2d,
+  Conv1d,
+  Conv2d,
+  ConvTranspose1d,
+  ConvTranspose2d,
+  CrossEntropyLoss,
+  GRU,
+  Hardtanh,
+  LayerNorm,
+  Linear,
+  LSTM,
+  MaxPool2d,
+  Sequential,
+} from "./index.js";
 
 const runtime = cpuRuntime();
 const generator = new Generator(1);
@@ -59,4 +71,44 @@ test("lists, kernel sizes and what may be missing", () => {
   expect(() => new Hardtanh(Number.NaN)).toThrow("min is NaN");
   expect(new Hardtanh(Number.NEGATIVE_INFINITY, 6).max).toBe(6);
   expect(() => check([1], null)).toThrow("in place of the options is null");
+});
+
+const conv = { kernelSize: 3, generator };
+const pass = { one: "pass a whole number", two: ", or [height, width]" };
+
+test.each<[type: unknown, given: readonly unknown[], text: string]>([
+  [
+    Conv2d,
+    [runtime, 3, 6, { ...conv, groups: 2 }],
+    "groups is 2; pass a whole number that divides",
+  ],
+  [Conv2d, [runtime, 4, 6, { ...conv, groups: 4 }], "that divides 4 and 6 channels"],
+  [Conv1d, [runtime, 4, 6, { ...conv, groups: 4 }], "that divides 4 and 6 channels"],
+  [Conv1d, [runtime, 4, 6, { ...conv, groups: 0.5 }], "groups is 0.5; pass"],
+  [ConvTranspose1d, [runtime, 3, 6, { ...conv, groups: 2 }], "that divides 3 and 6 channels"],
+  [ConvTranspose2d, [runtime, 3, 6, { ...conv, groups: 2 }], "that divides 3 and 6 channels"],
+  [Conv2d, [runtime, 3, 6, { ...conv, padding: "same" }], `padding is "same"; ${pass.one} from 0`],
+  [Conv2d, [runtime, 3, 6, { ...conv, padding: [1, -1] }], `padding is [1,-1]; ${pass.one}`],
+  [Conv2d, [runtime, 3, 6, { ...conv, stride: 0 }], `stride is 0; ${pass.one} above 0${pass.two}`],
+  [Conv2d, [runtime, 3, 6, { ...conv, dilation: 1.5 }], "dilation is 1.5; pass"],
+  [Conv1d, [runtime, 3, 6, { ...conv, padding: "same" }], `padding is "same"; ${pass.one} from 0`],
+  [Conv1d, [runtime, 3, 6, { ...conv, kernelSize: [1, 3] }], "kernelSize is a list of 2; pass"],
+  [ConvTranspose1d, [runtime, 3, 6, { ...conv, padding: null }], "padding is null; pass"],
+  [ConvTranspose2d, [runtime, 3, 6, { ...conv, padding: -1 }], "padding is -1; pass"],
+  [
+    ConvTranspose2d,
+    [runtime, 3, 6, { ...conv, stride: [2, 3], outputPadding: 2 }],
+    "outputPadding is 2; pass less than the stride, [2,3]",
+  ],
+  [MaxPool2d, [{ kernelSize: 2, stride: 0 }], "stride is 0; pass"],
+  [AvgPool1d, [{ kernelSize: 2, padding: "same" }], 'padding is "same"; pass'],
+  [LSTM, [runtime, 1, 1, { generator, numLayers: 0 }], `numLayers is 0; ${pass.one} above 0`],
+  [GRU, [runtime, 1, 1, { generator, numLayers: 1.5 }], `numLayers is 1.5; ${pass.one} above 0`],
+  [BatchNorm2d, [runtime, 3, { momentum: null }], "momentum is null; pass a number; running"],
+  [BatchNorm2d, [runtime, 3, { momentum: Number.NaN }], "momentum is NaN; pass a number"],
+  [LayerNorm, [runtime, 3, { eps: "1e-5" }], 'eps is "1e-5"; pass a number'],
+])("what forward would refuse is refused by the constructor: %#", (type, given, text) => {
+  const { name } = type as { readonly name: string };
+  expect(() => make(type, ...given)).toThrow(text);
+  expect(() => make(type, ...given)).toThrow(`new ${name}(`);
 });

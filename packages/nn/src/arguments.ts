@@ -4,7 +4,7 @@
  *
  * @param call the call of the constructor, with options in braces and "?" after optional ones: `"new Linear(runtime, inFeatures,
  * outFeatures, { generator, bias? })"`. Names determine the kinds: `runtime`, `generator`, `seed`, `kernelSize`, lists like
- * `sizes`, numbers like `alpha`. Other positional arguments are positive integers, and other options may have any value.
+ * `sizes`, numbers like `alpha`, `numLayers`. Other positional arguments are positive integers, and other options may have any value.
  * @param given the arguments, in that order.
  * @throws TypeError where an argument is missing or has another kind; RangeError for a number out of range or an unknown option.
  */
@@ -132,6 +132,13 @@ const kinds: Readonly<Record<string, Kind | undefined>> = {
   alpha: number,
   negativeSlope: number,
   initial: number,
+  eps: number,
+  initialWeight: number,
+  momentum: {
+    pass: "a number; running statistics as averages of all batches, torch's None, are not here",
+    fits: Number.isFinite,
+  },
+  numLayers: count,
   min: bound,
   max: bound,
 };
@@ -143,7 +150,8 @@ const isPlain = (value: unknown): value is Readonly<Record<string, unknown>> =>
   !hasMethod(value, "uint32") &&
   !hasMethod(value, "variable");
 
-function shown(value: unknown): string {
+/** A value as errors name it. */
+export function shown(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return "a function";
   if (Array.isArray(value)) return `a list of ${value.length}`;

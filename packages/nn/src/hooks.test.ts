@@ -46,6 +46,35 @@ test("hooks see and replace inputs, results and gradients, in their order, until
   expect(calls).toHaveLength(3);
 });
 
+test("gradient hooks of a module run in the order of registration", async () => {
+  const layer = new ReLU();
+  layer.registerGradientHook((_, gradient) => gradient.clamp({ min: -1, max: 1 }));
+  layer.registerGradientHook((_, gradient) => gradient.mul(10));
+  const x = runtime.variable([2], [1], { requiresGrad: true });
+  layer.forward(x).mul(5).sum().backward();
+  // torch 2.13, register_full_backward_hook: 10. In the other order it is 1.
+  expect(await listed(x.grad as Tensor)).toEqual([10]);
+});
+
+test("a hook before forward may return the only argument", async () => {
+  const layer = new ReLU();
+  layer.registerForwardPreHook((_, [x]) => (x as Tensor).mul(2));
+  layer.registerForwardPreHook((_, [x]) => [(x as Tensor).add(1)]);
+  expect(await listed(layer.forward(runtime.tensor([3], [1])))).toEqual([7]);
+});
+
+test("a hook that is no function is refused where it is registered", () => {
+  const layer = new ReLU();
+  expect(() => layer.registerForwardPreHook(3 as never)).toThrow(
+    "registerForwardPreHook(hook): hook is 3; pass a function",
+  );
+  expect(() => layer.registerForwardHook(undefined as never)).toThrow("hook is undefined");
+  expect(() => layer.registerGradientHook({} as never)).toThrow(
+    "registerGradientHook(hook): hook is an object; pass a function",
+  );
+  expect(() => hookGradient(runtime.zeros([1]), null as never)).toThrow("hook is null");
+});
+
 test("a hook on a tensor's gradient may only look", async () => {
   const x = runtime.variable([2], [1], { requiresGrad: true });
   const seen: Tensor[] = [];

@@ -1,6 +1,10 @@
 import { defineFunction, type Tensor } from "@halfstep/tensor/functional";
+import { shown } from "./arguments.js";
 
-/** Sees the arguments of a module before its `forward`. What it returns, unless undefined, is the list of arguments instead. */
+/**
+ * Sees the arguments of a module before its `forward`. What it returns, unless undefined, replaces them: a list of arguments, or the only
+ * argument.
+ */
 export type ForwardPreHook<M extends object> = (module: M, inputs: readonly unknown[]) => unknown;
 /** Sees the result of a module. What it returns, unless undefined, is the result instead. */
 export type ForwardHook<M extends object> = (
@@ -21,13 +25,13 @@ export class Hooks<M extends object> {
   readonly #gradient = new Map<object, GradientHook<M>>();
 
   addBefore(hook: ForwardPreHook<M>): RemoveHook {
-    return added(this.#before, hook);
+    return added("registerForwardPreHook", this.#before, hook);
   }
   addAfter(hook: ForwardHook<M>): RemoveHook {
-    return added(this.#after, hook);
+    return added("registerForwardHook", this.#after, hook);
   }
   addGradient(hook: GradientHook<M>): RemoveHook {
-    return added(this.#gradient, hook);
+    return added("registerGradientHook", this.#gradient, hook);
   }
 
   /** Runs `forward` between the hooks. */
@@ -37,21 +41,31 @@ export class Hooks<M extends object> {
     given: readonly unknown[],
   ): unknown {
     let inputs = given;
-    for (const hook of this.#before.values())
-      inputs = (hook(module, inputs) as readonly unknown[] | undefined) ?? inputs;
+    for (const hook of this.#before.values()) {
+      const replaced = hook(module, inputs) ?? inputs;
+      inputs = Array.isArray(replaced) ? replaced : [replaced];
+    }
     let output = forward(...inputs);
     for (const hook of this.#after.values()) output = hook(module, inputs, output) ?? output;
-    for (const hook of this.#gradient.values())
+    // The backward pass meets the hook that was put on last first.
+    for (const hook of [...this.#gradient.values()].reverse())
       output = hookGradient(asTensor(module, output), (gradient) => hook(module, gradient));
     return output;
   }
 }
 
 /** One function may be registered several times. */
-function added<H>(hooks: Map<object, H>, hook: H): RemoveHook {
+function added<H>(method: string, hooks: Map<object, H>, hook: H): RemoveHook {
+  requireFunction(method, hook);
   const key = {};
   hooks.set(key, hook);
   return () => void hooks.delete(key);
+}
+
+/** @throws TypeError where a hook is no function, which would fail only in a later forward or backward pass */
+function requireFunction(method: string, hook: unknown): void {
+  if (typeof hook !== "function")
+    throw new TypeError(`${method}(hook): hook is ${shown(hook)}; pass a function`);
 }
 
 function asTensor(module: object, output: unknown): Tensor {
@@ -70,6 +84,7 @@ export const hookGradient: (x: Tensor, hook: (gradient: Tensor) => Tensor | unde
   defineFunction({
     name: "hookGradient",
     forward(context, x: Tensor, hook: (gradient: Tensor) => Tensor | undefined) {
+      requireFunction("hookGradient", hook);
       hooked.set(context, hook);
       return x;
     },

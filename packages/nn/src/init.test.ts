@@ -16,7 +16,10 @@ const convolution = [3, 3, 16, 32];
 test("fans of linear and convolution weights", () => {
   expect(fansOf(linear)).toEqual({ fanIn: 40, fanOut: 30 });
   expect(fansOf(convolution)).toEqual({ fanIn: 144, fanOut: 288 });
-  expect(() => fansOf([3])).toThrow("[out, in]");
+  // torch 2.13: _calculate_fan_in_and_fan_out of [6, 4, 3] and [6, 4, 5, 2, 3], which has the channels first.
+  expect(fansOf([3, 4, 6])).toEqual({ fanIn: 12, fanOut: 18 });
+  expect(fansOf([5, 2, 3, 4, 6])).toEqual({ fanIn: 120, fanOut: 180 });
+  expect(() => fansOf([3])).toThrow("[out, in] and [...window, in, out], not for [3]");
 });
 
 // Bounds and standard deviations by the formulas in torch's documentation.
@@ -54,4 +57,24 @@ test("options of the kaiming functions", () => {
   expect(bound({ a: Math.sqrt(5) })).toBeCloseTo(Math.max(...layer), 6);
   expect(calculateGain("tanh")).toBe(5 / 3);
   expect(calculateGain("leakyRelu")).toBeCloseTo(Math.sqrt(2 / 1.0001), 12);
+});
+
+test("gains are torch's", () => {
+  // torch 2.13: torch.nn.init.calculate_gain("leaky_relu", 3), ("leaky_relu", 0.2), ("selu")
+  expect(calculateGain("leakyRelu", 3)).toBeCloseTo(0.4472135954999579, 12);
+  expect(calculateGain("leakyRelu", 0.2)).toBeCloseTo(1.3867504905630728, 12);
+  expect([calculateGain("selu"), calculateGain("sigmoid")]).toEqual([0.75, 1]);
+});
+
+test("names that are not known are refused with the known ones", () => {
+  const known = '"linear" or "sigmoid" or "tanh" or "relu" or "leakyRelu" or "selu"';
+  expect(() => calculateGain("leaky_relu" as never, 3)).toThrow(
+    `nonlinearity is "leaky_relu"; pass ${known}`,
+  );
+  expect(() => calculateGain("toString" as never)).toThrow("nonlinearity is");
+  expect(() => calculateGain("leakyRelu", Number.NaN)).toThrow("is NaN; pass a number");
+  const draw = (options: object) => () => kaimingNormal(linear, new Generator(1), options);
+  expect(draw({ mode: "fan_out" })).toThrow('mode is "fan_out"; pass "fanIn" or "fanOut"');
+  expect(draw({ nonlinearity: "gelu" })).toThrow('nonlinearity is "gelu"; pass "linear"');
+  expect(draw({ slope: 1 })).toThrow("there is no option slope; pass any of a, mode, nonlinearity");
 });

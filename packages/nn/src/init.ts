@@ -1,4 +1,5 @@
 import { type Generator, ShapeError } from "@halfstep/tensor/functional";
+import { shown } from "./arguments.js";
 
 /** Connections into and out of one unit. */
 export interface Fans {
@@ -6,40 +7,51 @@ export interface Fans {
   readonly fanOut: number;
 }
 
-/** Fans of a weight [out, in] of a linear layer, or [height, width, in, out] of a convolution. */
+/** Fans of a weight [out, in] of a linear layer, or [..., in, out] of a convolution, whose window has the sizes before these. */
 export function fansOf(shape: readonly number[]): Fans {
+  if (shape.length < 2)
+    throw new ShapeError(
+      `fans are known for weights [out, in] and [...window, in, out], not for [${shape}]`,
+    );
   if (shape.length === 2) {
     const [fanOut, fanIn] = shape as [number, number];
     return { fanIn, fanOut };
   }
-  if (shape.length === 4) {
-    const [height, width, inChannels, outChannels] = shape as [number, number, number, number];
-    const field = height * width;
-    return { fanIn: field * inChannels, fanOut: field * outChannels };
-  }
-  throw new ShapeError(
-    `fans are known for weights [out, in] and [height, width, in, out], not for [${shape}]`,
-  );
+  const field = shape.slice(0, -2).reduce((a, b) => a * b, 1);
+  const [inChannels, outChannels] = shape.slice(-2) as [number, number];
+  return { fanIn: field * inChannels, fanOut: field * outChannels };
 }
 
 /** The function after a layer, which decides the scale of its initial weights. */
-export type Nonlinearity = "linear" | "sigmoid" | "tanh" | "relu" | "leakyRelu";
+export type Nonlinearity = "linear" | "sigmoid" | "tanh" | "relu" | "leakyRelu" | "selu";
+
+const gains: Readonly<Record<Nonlinearity, (a: number) => number>> = {
+  linear: () => 1,
+  sigmoid: () => 1,
+  tanh: () => 5 / 3,
+  relu: () => Math.SQRT2,
+  leakyRelu: (a) => Math.sqrt(2 / (1 + a * a)),
+  selu: () => 3 / 4,
+};
 
 /**
  * The factor by which a nonlinearity reduces the standard deviation: torch.nn.init.calculate_gain. `a` is the slope of
  * leakyRelu.
+ *
+ * @throws RangeError for another nonlinearity, or a slope that is no number
  */
 export function calculateGain(nonlinearity: Nonlinearity, a = 0.01): number {
-  switch (nonlinearity) {
-    case "tanh":
-      return 5 / 3;
-    case "relu":
-      return Math.SQRT2;
-    case "leakyRelu":
-      return Math.sqrt(2 / (1 + a * a));
-    default:
-      return 1;
-  }
+  requireOneOf("nonlinearity", nonlinearity, Object.keys(gains));
+  if (!Number.isFinite(a))
+    throw new RangeError(`a, the slope of leakyRelu, is ${shown(a)}; pass a number`);
+  return gains[nonlinearity](a);
+}
+
+function requireOneOf(name: string, value: unknown, known: readonly string[]): void {
+  if (!known.includes(value as string))
+    throw new RangeError(
+      `${name} is ${shown(value)}; pass ${known.map((each) => JSON.stringify(each)).join(" or ")}`,
+    );
 }
 
 /** Makes the initial values of a parameter. */
@@ -83,10 +95,11 @@ export interface KaimingOptions {
   readonly nonlinearity?: Nonlinearity;
 }
 
-function kaimingStd(
-  shape: readonly number[],
-  { a = 0, mode = "fanIn", nonlinearity = "leakyRelu" }: KaimingOptions,
-): number {
+function kaimingStd(shape: readonly number[], options: KaimingOptions): number {
+  const { a = 0, mode = "fanIn", nonlinearity = "leakyRelu", ...others } = options;
+  for (const name of Object.keys(others))
+    throw new RangeError(`there is no option ${name}; pass any of a, mode, nonlinearity`);
+  requireOneOf("mode", mode, ["fanIn", "fanOut"]);
   return calculateGain(nonlinearity, a) / Math.sqrt(fansOf(shape)[mode]);
 }
 

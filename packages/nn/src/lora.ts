@@ -13,6 +13,7 @@ import { Linear } from "./layers/linear.js";
 import { type Module, parameter } from "./module.js";
 import {
   loadStateDict,
+  requireState,
   type StateDict,
   type StateDictKeys,
   type StateDictOptions,
@@ -189,6 +190,7 @@ export class Lora {
 
   /** Loads a state dict of PEFT's, and of its older versions. @throws StateDictError */
   loadTorchStateDict(state: StateDict): StateDictKeys {
+    requireState("loadTorchStateDict(state)", state);
     const given = renamed(state, todayInPeft);
     const wholeOf = (name: string): Trained | undefined =>
       this.#trained.find((whole) => name.startsWith(`${inPeft(whole.name)}.`));

@@ -198,6 +198,33 @@ test("errors of layers name the path, once the model has listed its parts", () =
     "blocks.1.bn (BatchNorm2d) got one value a channel",
   );
   expect(() => net.head[3]?.forward(runtime.zeros([1, 4]))).toThrow(
-    "head.3 (Linear) needs an input [..., 3] of at least two dimensions, not [1,4]",
+    "head.3 (Linear) needs an input [..., 3], not [1,4]",
   );
+});
+
+test("modules that refer to each other are visited once", async () => {
+  class Part extends Module {
+    readonly weight = parameter(cpuRuntime(), [1], [1]);
+    owner?: Module;
+    readonly part: Part | undefined;
+    constructor(part?: Part) {
+      super();
+      this.part = part;
+    }
+    forward(): Tensor {
+      return this.weight;
+    }
+  }
+  const part = new Part();
+  const model = new Part(part);
+  part.owner = model;
+  const names = ["weight", "part.weight"];
+  // Listing from either end gives both ways round.
+  expect([...part.namedParameters()].map(([path]) => path)).toEqual(["weight", "owner.weight"]);
+  expect([...model.namedParameters()].map(([path]) => path)).toEqual(names);
+  expect([model.path, part.path]).toEqual(["", "part"]);
+  expect(model.eval().isTraining || part.isTraining).toBe(false);
+  const state = await model.stateDict();
+  expect(Object.keys(state)).toEqual(names);
+  expect(model.loadStateDict(state)).toEqual({ missing: [], unexpected: [], misshapen: [] });
 });

@@ -167,12 +167,12 @@ export abstract class Module {
     return this.#variables(isBuffer);
   }
 
-  /** Parameters and buffers under every path that leads to them: a tied one under each, as in state dicts. */
-  *namedVariables(): Generator<[path: string, variable: Variable]> {
-    for (const { name, value } of this.#members())
-      if (value instanceof Variable) yield [name, value];
-      else
-        for (const [path, variable] of value.namedVariables()) yield [joined(name, path), variable];
+  /**
+   * Parameters and buffers under every path that leads to them: a tied one under each, as in state dicts. A path does not lead back to a
+   * module that it came from.
+   */
+  namedVariables(): Generator<[path: string, variable: Variable]> {
+    return this.#variablesBelow([]);
   }
 
   /**
@@ -255,17 +255,34 @@ export abstract class Module {
     return this.path === "" ? name : `${this.path} (${name})`;
   }
 
+  *#variablesBelow(above: readonly Module[]): Generator<[string, Variable]> {
+    const line = [...above, this];
+    for (const { name, value } of this.#members())
+      if (value instanceof Variable) yield [name, value];
+      else if (!line.includes(value))
+        for (const [path, variable] of value.#variablesBelow(line))
+          yield [joined(name, path), variable];
+  }
+
   *#walk(prefix: string, seen: Set<Module>): Generator<[string, Module]> {
     if (seen.has(this)) return;
     seen.add(this);
     yield [prefix, this];
     for (const [name, child] of this.namedChildren()) {
-      if (!seen.has(child)) {
-        child.#parent = this;
-        child.#name = name;
-      }
+      if (!seen.has(child)) child.#moveTo(this, name);
       yield* child.#walk(joined(prefix, name), seen);
     }
+  }
+
+  #moveTo(parent: Module, name: string): void {
+    // In a cycle of references the parent may be known as a part of this module: paths would have no beginning.
+    for (let above: Module | undefined = parent; above; above = above.#parent)
+      if (above.#parent === this) {
+        above.#parent = undefined;
+        above.#name = "";
+      }
+    this.#parent = parent;
+    this.#name = name;
   }
 
   *#variables(isWanted: (variable: Variable) => boolean): Generator<[string, Variable]> {

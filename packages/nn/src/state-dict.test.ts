@@ -6,8 +6,10 @@ import {
   Conv2d,
   describeStateDictKeys,
   Generator,
+  loadTorchStateDict,
   type Module,
   Sequential,
+  type StateDict,
   StateDictError,
 } from "./index.js";
 
@@ -144,6 +146,44 @@ test("missing and unexpected names are listed apart, missing ones with the neare
   expect(describeStateDictKeys(keys)).toBe(
     `missing: fc.weight (nearest: ${first}), layer1.0.downsample.0.weight (nearest: ${second}), x; unexpected: ${first}, ${second}, ${third}`,
   );
+});
+
+test("what is no state dict is refused in one line", async () => {
+  const module = model(1);
+  const state = await module.stateDict();
+  const load = (given: unknown) => () => module.loadStateDict(given as StateDict);
+  const loadTorch = (given: unknown) => () => loadTorchStateDict(module, given as StateDict);
+  for (const each of [load, loadTorch]) {
+    expect(each(module.stateDict())).toThrow(
+      /^load\w+\(.*state\): state is a Promise; await it, and pass what it resolves to$/,
+    );
+    expect(each(null)).toThrow("state is null; pass { name: { shape, dtype, data } }");
+    expect(each([])).toThrow("state is a list of 0; pass");
+    expect(each({ ...state, "0.weight": (module[0] as Conv2d).weight })).toThrow(
+      "0.weight in the state is a Variable; pass { shape, dtype, data }, as stateDict() does",
+    );
+    expect(each({ ...state, "1.bias": undefined })).toThrow("1.bias in the state is undefined");
+    expect(each({ ...state, "0.weight": { data: [] } })).toThrow("has the shape undefined; pass a");
+    expect(each(JSON.parse(JSON.stringify(state)))).toThrow(
+      "the data of 0.weight in the state is an object; pass a typed array: JSON has none, so write [...data]",
+    );
+  }
+  const listed = Object.entries(state).map(([name, saved]) => [
+    name,
+    { ...saved, data: [...saved.data] },
+  ]);
+  const copy = model(2);
+  copy.loadStateDict(JSON.parse(JSON.stringify(Object.fromEntries(listed))));
+  expect(await bitsOf(copy)).toBe(await bitsOf(module));
+});
+
+test("two variables of one name are refused, where one would be lost", async () => {
+  const module = model(1);
+  const other = model(2);
+  const twice = Object.assign(new Sequential(module), { "0.0": other[0] });
+  const text = "two variables have the name 0.0.weight: rename the field of one";
+  await expect(twice.stateDict()).rejects.toThrow(text);
+  expect(() => twice.loadStateDict({})).toThrow(text);
 });
 
 test("an error of another copy of the package is recognised", () => {

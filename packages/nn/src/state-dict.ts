@@ -1,5 +1,6 @@
 import { isInteger } from "@halfstep/formats/dtypes";
 import { type ElementsOf, noGrad, type Variable } from "@halfstep/tensor/functional";
+import { shown } from "./arguments.js";
 import { StateDictError } from "./errors.js";
 import { nearestName } from "./nearest-name.js";
 
@@ -49,11 +50,13 @@ export async function stateDictOf(
     throw new RangeError(
       `dtype is ${String(asked)}: a state dict is of "float32", or as it is stored`,
     );
-  const entries = [...variables].map(async ([path, variable]): Promise<[string, SavedTensor]> => {
-    const { shape } = variable;
-    const dtype = isInteger(variable.dtype) ? variable.dtype : (asked ?? variable.dtype);
-    return [path, { shape, dtype, data: await variable.toArray() } as SavedTensor];
-  });
+  const entries = [...byName(variables)].map(
+    async ([path, variable]): Promise<[string, SavedTensor]> => {
+      const { shape } = variable;
+      const dtype = isInteger(variable.dtype) ? variable.dtype : (asked ?? variable.dtype);
+      return [path, { shape, dtype, data: await variable.toArray() } as SavedTensor];
+    },
+  );
   return Object.fromEntries(await Promise.all(entries));
 }
 
@@ -62,12 +65,13 @@ export function loadStateDict(
   state: StateDict,
   strict: boolean,
 ): StateDictKeys {
-  const own = new Map(variables);
+  requireState("loadStateDict(state)", state);
+  const own = byName(variables);
   const missing = [...own.keys()].filter((path) => !Object.hasOwn(state, path));
   const unexpected = Object.keys(state).filter((path) => !own.has(path));
   const found = [...own].flatMap(([path, variable]) => {
-    const saved = Object.hasOwn(state, path) ? state[path] : undefined;
-    return saved ? [{ path, variable, saved }] : [];
+    if (!Object.hasOwn(state, path)) return [];
+    return [{ path, variable, saved: savedIn(state, path) }];
   });
   const misfits = found.filter(({ variable, saved }) => !fits(variable, saved));
   const misshapen = misfits.map(({ path }) => path);
@@ -87,6 +91,47 @@ export function loadStateDict(
   for (const { path, variable, saved } of found)
     if (!misshapen.includes(path)) overwrite(variable, saved);
   return keys;
+}
+
+function byName(variables: NamedVariables): ReadonlyMap<string, Variable> {
+  const named = new Map<string, Variable>();
+  for (const [path, variable] of variables) {
+    if ((named.get(path) ?? variable) !== variable)
+      throw new RangeError(
+        `two variables have the name ${path}: rename the field of one, which would be lost in the state dict`,
+      );
+    named.set(path, variable);
+  }
+  return named;
+}
+
+/** @throws TypeError for what callers without types pass in place of a state dict */
+export function requireState(call: string, state: unknown): void {
+  if (state instanceof Promise)
+    throw new TypeError(`${call}: state is a Promise; await it, and pass what it resolves to`);
+  if (typeof state !== "object" || state === null || Array.isArray(state))
+    throw new TypeError(`${call}: state is ${shown(state)}; pass { name: { shape, dtype, data } }`);
+}
+
+/**
+ * The tensor of a name that the state has.
+ *
+ * @throws TypeError where that is something else, such as a live tensor, or data that went through JSON
+ */
+export function savedIn(state: StateDict, name: string): SavedTensor {
+  const saved: unknown = state[name];
+  if (typeof saved !== "object" || saved === null || "isTensor" in saved)
+    throw new TypeError(
+      `${name} in the state is ${shown(saved)}; pass { shape, dtype, data }, as stateDict() does`,
+    );
+  const { shape, data } = saved as Readonly<Record<string, unknown>>;
+  if (!Array.isArray(shape))
+    throw new TypeError(`${name} in the state has the shape ${shown(shape)}; pass a list of sizes`);
+  if (!ArrayBuffer.isView(data) && !Array.isArray(data))
+    throw new TypeError(
+      `the data of ${name} in the state is ${shown(data)}; pass a typed array: JSON has none, so write [...data] there, or a safetensors file`,
+    );
+  return saved as SavedTensor;
 }
 
 /** Names of a kind that a message lists: a state of another model has thousands. */

@@ -10,10 +10,12 @@ import {
   Linear,
   loadTorchStateDict,
   Module,
+  ModuleDict,
   MultiheadAttention,
   type SavedTensor,
   StateDictError,
   type TorchLayout,
+  torchPlaces,
   torchStateDict,
 } from "./index.js";
 
@@ -122,6 +124,55 @@ test("names are in snake_case or as the module says, and torch's counter of batc
     "heads.0.weight",
     "heads.1.weight",
   ]);
+});
+
+test("names of a dictionary are torch's, too", async () => {
+  const runtime = cpuRuntime();
+  const dict = (seed: number): ModuleDict => {
+    const generator = new Generator(seed);
+    const layer = (): Linear => new Linear(runtime, 1, 1, { bias: false, generator });
+    return new ModuleDict({ fooBar: layer(), foo_bar: layer(), Q: layer() });
+  };
+  const state = await torchStateDict(dict(1));
+  // torch 2.13: [*torch.nn.ModuleDict({"fooBar": …, "foo_bar": …, "Q": …}).state_dict()]
+  expect(Object.keys(state)).toEqual(["fooBar.weight", "foo_bar.weight", "Q.weight"]);
+  const other = dict(2);
+  loadTorchStateDict(other, state);
+  expect(await other.stateDict()).toEqual(await dict(1).stateDict());
+});
+
+test("two variables of one name in torch are refused by both names", async () => {
+  const weight = (): Variable => cpuRuntime().variable([1], [1]);
+  class Twice extends Module {
+    readonly W = weight();
+    readonly _w = weight();
+    forward(): Tensor {
+      return this.W.add(this._w);
+    }
+  }
+  class Stacked extends Module {
+    readonly query = weight();
+    readonly key = weight();
+    readonly whole = weight();
+    override get torchLayout(): TorchLayout {
+      return { stacked: { whole: ["query", "key"] } };
+    }
+    forward(): Tensor {
+      return this.whole;
+    }
+  }
+  for (const [model, text] of [
+    [new Twice(), "W and _w would both be _w in torch"],
+    [new Stacked(), "whole and query would both be whole in torch"],
+  ] as const) {
+    const remedy = `${text}: rename one, or name it in torchLayout`;
+    await expect(torchStateDict(model)).rejects.toThrow(remedy);
+    expect(() => loadTorchStateDict(model, {})).toThrow(remedy);
+    expect(() => torchPlaces(model)).toThrow(remedy);
+  }
+  const shared = new Twice();
+  Object.assign(shared, { _w: shared.W });
+  expect(Object.keys(await torchStateDict(shared))).toEqual(["_w"]);
 });
 
 test("a tied parameter may come under any one of its names", async () => {

@@ -3,16 +3,18 @@ import type { LoadOptions } from "./module.js";
 import { Module } from "./module.js";
 import {
   loadStateDict,
+  requireState,
   type SavedTensor,
   type StateDict,
   type StateDictKeys,
   type StateDictOptions,
+  savedIn,
   stateDictOf,
 } from "./state-dict.js";
 
 /**
  * How the counterpart of a module in torch (or in torchvision, or in Hugging Face's transformers) names and lays out its
- * variables, where that is not as here with the names in snake_case.
+ * variables, where that is not as here with the names in snake_case. Names in a `ModuleDict` are the same there.
  */
 export interface TorchLayout {
   /** Names there of this module's fields: `{ ln1: "ln_1" }`. */
@@ -45,6 +47,8 @@ interface Place {
  * Copies of all parameters and buffers with the names and dimensions that torch has for them, for `load_state_dict` there.
  * Tied parameters appear under each of their names. Waits for what has been recorded; call it outside steps.
  *
+ * @throws RangeError where two variables would have one name there.
+ *
  * ```ts
  * const { "layer1.0.conv1.weight": weight } = await torchStateDict(model); // [out, in, height, width]
  * ```
@@ -53,9 +57,10 @@ export async function torchStateDict(
   model: Module,
   options: StateDictOptions = {},
 ): Promise<StateDict> {
+  const places = placesIn(model);
   const state = await stateDictOf(model.namedVariables(), options);
-  const named = Object.entries(state).map(([path, saved]) => {
-    const { name, order } = placeOf(model, path);
+  const named = places.map(({ path, name, order }) => {
+    const saved = state[path] as SavedTensor;
     return [name, order ? permuted(saved, order) : saved] as const;
   });
   return stackedIn(model, Object.fromEntries(named));
@@ -67,21 +72,21 @@ export async function torchStateDict(
  *
  * @returns what was left as it was, by torch's names.
  * @throws StateDictError that lists missing, unexpected and misshapen names, in torch's names; without `strict` where nothing fits.
+ * RangeError where two variables would have one name there.
  */
 export function loadTorchStateDict(
   model: Module,
   state: StateDict,
   { strict = true }: LoadOptions = {},
 ): StateDictKeys {
-  const places = [...model.namedVariables()].map(([path, variable]) => ({
-    variable,
-    ...placeOf(model, path),
-  }));
+  requireState("loadTorchStateDict(model, state)", state);
+  const places = placesIn(model);
   const given = unstackedIn(model, withoutExtras(model, withBase(model, state, places)));
   const laidOut = Object.fromEntries(
     Object.entries(given).map(([name, saved]) => {
       const order = places.find((place) => place.name === name)?.order;
-      return [name, order?.length === saved.shape.length ? permuted(saved, inverse(order)) : saved];
+      const isTurned = order && order.length === savedIn(given, name).shape.length;
+      return [name, isTurned ? permuted(saved, inverse(order)) : saved];
     }),
   );
   for (const { name, variable } of places) {
@@ -104,13 +109,44 @@ export interface TorchPlace {
   readonly order: readonly number[] | undefined;
 }
 
-/** The places in torch's state dict of the parameters and buffers of a model, each under its first name. */
+/**
+ * The places in torch's state dict of the parameters and buffers of a model, each under its first name.
+ *
+ * @throws RangeError where two variables would have one name there.
+ */
 export function torchPlaces(model: Module): readonly TorchPlace[] {
   const places = new Map<Variable, TorchPlace>();
-  for (const [path, variable] of model.namedVariables())
-    if (!places.has(variable)) places.set(variable, { variable, ...placeOf(model, path) });
+  for (const { variable, name, order } of placesIn(model))
+    if (!places.has(variable)) places.set(variable, { variable, name, order });
   return [...places.values()];
 }
+
+/** The places of a model's variables under each of their paths. */
+function placesIn(model: Module): readonly (TorchPlace & { readonly path: string })[] {
+  const places = [...model.namedVariables()].map(([path, variable]) => ({
+    path,
+    variable,
+    ...placeOf(model, path),
+  }));
+  const named = new Map<string, (typeof places)[number]>();
+  for (const place of places) {
+    const other = named.get(place.name);
+    if (other && other.variable !== place.variable)
+      throw nameTwice(place.name, other.path, place.path);
+    named.set(place.name, place);
+  }
+  for (const { name, parts } of stacksOf(model)) {
+    const other = named.get(name);
+    const part = named.get(parts.find((each) => named.has(each)) ?? name);
+    if (other && part && other !== part) throw nameTwice(name, other.path, part.path);
+  }
+  return places;
+}
+
+const nameTwice = (name: string, first: string, second: string): RangeError =>
+  new RangeError(
+    `${first} and ${second} would both be ${name} in torch: rename one, or name it in torchLayout`,
+  );
 
 /** The name in torch of what is at a dotted path of the model. */
 export const torchNameOf = (model: Module, path: string): string => placeOf(model, path).name;
@@ -205,8 +241,9 @@ function unstackedIn(model: Module, state: StateDict): StateDict {
   const stacks = stacksOf(model);
   const entries = Object.entries(state).flatMap(([name, saved]): [string, SavedTensor][] => {
     const { parts = [] } = stacks.find((stack) => stack.name === name) ?? {};
-    const [rows = 0, ...rest] = saved.shape;
-    if (parts.length === 0 || rows % parts.length !== 0) return [[name, saved]];
+    if (parts.length === 0) return [[name, saved]];
+    const [rows = 0, ...rest] = savedIn(state, name).shape;
+    if (rows % parts.length !== 0) return [[name, saved]];
     const length = saved.data.length / parts.length;
     return parts.map((part, i) => {
       const data = saved.data.slice(i * length, (i + 1) * length);

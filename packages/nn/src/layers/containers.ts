@@ -1,4 +1,5 @@
 import { Module } from "../module.js";
+import type { TorchLayout } from "../torch-layout.js";
 
 /** @throws TypeError always: a container computes nothing by itself. */
 function noForward(name: string): never {
@@ -46,6 +47,11 @@ export class ModuleDict<M extends Module = Module> extends Module {
       throw new TypeError(`new ModuleDict(modules): a module cannot have the name ${taken}`);
     this.#names = Object.keys(modules);
     Object.assign(this, modules);
+  }
+
+  /** The names are data, which torch keeps as they are. */
+  override get torchLayout(): TorchLayout {
+    return { names: Object.fromEntries(this.#names.map((name) => [name, name])) };
   }
 
   /** The module of a name. */

@@ -10,7 +10,7 @@ import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
-import { type Pair, pair } from "./pair.js";
+import { type Pair, pair, requireGroups, requireWindow } from "./pair.js";
 
 /** Options of `ConvTranspose2d`; a pair is height and width. */
 export interface ConvTranspose2dLayerOptions extends ConvTranspose2dOptions {
@@ -36,17 +36,16 @@ export class ConvTranspose2d extends Module {
     given: ConvTranspose2dLayerOptions,
   ) {
     super();
-    requireArguments(
-      "new ConvTranspose2d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, outputPadding?, dilation?, groups?, bias? })",
-      runtime,
-      inChannels,
-      outChannels,
-      given,
-    );
+    const call =
+      "new ConvTranspose2d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, outputPadding?, dilation?, groups?, bias? })";
+    requireArguments(call, runtime, inChannels, outChannels, given);
+    requireWindow(call, 2, given);
     const { kernelSize, bias = true, generator, ...options } = given;
     this.options = options;
     const [height, width] = pair(kernelSize);
-    const groupChannels = outChannels / (options.groups ?? 1);
+    const { groups = 1 } = options;
+    requireGroups(call, groups, [inChannels, outChannels]);
+    const groupChannels = outChannels / groups;
     const fanIn = height * width * groupChannels;
     const make = (shape: readonly number[], name: string): Variable =>
       parameter(runtime, defaultUniform(shape, generator, fanIn), shape, name);

@@ -12,6 +12,7 @@ import { requireArguments } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
+import { requireGroups, requireWindow } from "./pair.js";
 
 interface LayerOptions {
   readonly kernelSize: number;
@@ -41,16 +42,15 @@ export class Conv1d extends Module {
     given: Conv1dLayerOptions,
   ) {
     super();
-    requireArguments(
-      "new Conv1d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, dilation?, groups?, bias? })",
-      runtime,
-      inChannels,
-      outChannels,
-      given,
-    );
+    const call =
+      "new Conv1d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, dilation?, groups?, bias? })";
+    requireArguments(call, runtime, inChannels, outChannels, given);
+    requireWindow(call, 1, given);
     const { kernelSize, bias = true, generator, ...options } = given;
     this.options = options;
-    const groupChannels = inChannels / (options.groups ?? 1);
+    const { groups = 1 } = options;
+    requireGroups(call, groups, [inChannels, outChannels]);
+    const groupChannels = inChannels / groups;
     const make = (shape: readonly number[], name: string): Variable =>
       parameter(runtime, defaultUniform(shape, generator, kernelSize * groupChannels), shape, name);
     this.weight = make([kernelSize, groupChannels, outChannels], "weight");
@@ -82,16 +82,15 @@ export class ConvTranspose1d extends Module {
     given: ConvTranspose1dLayerOptions,
   ) {
     super();
-    requireArguments(
-      "new ConvTranspose1d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, outputPadding?, dilation?, groups?, bias? })",
-      runtime,
-      inChannels,
-      outChannels,
-      given,
-    );
+    const call =
+      "new ConvTranspose1d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, outputPadding?, dilation?, groups?, bias? })";
+    requireArguments(call, runtime, inChannels, outChannels, given);
+    requireWindow(call, 1, given);
     const { kernelSize, bias = true, generator, ...options } = given;
     this.options = options;
-    const groupChannels = outChannels / (options.groups ?? 1);
+    const { groups = 1 } = options;
+    requireGroups(call, groups, [inChannels, outChannels]);
+    const groupChannels = outChannels / groups;
     const make = (shape: readonly number[], name: string): Variable =>
       parameter(runtime, defaultUniform(shape, generator, kernelSize * groupChannels), shape, name);
     this.weight = make([kernelSize, groupChannels, inChannels], "weight");

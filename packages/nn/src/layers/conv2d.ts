@@ -10,7 +10,7 @@ import { requireArguments } from "../arguments.js";
 import { defaultUniform, type Initializer, type InitOptions } from "../init.js";
 import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
-import { type Pair, pair } from "./pair.js";
+import { type Pair, pair, requireGroups, requireWindow } from "./pair.js";
 
 /** Options of `Conv2d`; a pair is height and width. */
 export interface Conv2dLayerOptions extends InitOptions {
@@ -50,15 +50,13 @@ export class Conv2d extends Module {
     options: Conv2dLayerOptions,
   ) {
     super();
-    requireArguments(
-      "new Conv2d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, dilation?, groups?, bias?, weightInit?, biasInit? })",
-      runtime,
-      inChannels,
-      outChannels,
-      options,
-    );
+    const call =
+      "new Conv2d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, dilation?, groups?, bias?, weightInit?, biasInit? })";
+    requireArguments(call, runtime, inChannels, outChannels, options);
+    requireWindow(call, 2, options);
     const { kernelSize, stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
     const { bias = true, generator, weightInit, biasInit } = options;
+    requireGroups(call, groups, [inChannels, outChannels]);
     this.inChannels = inChannels;
     this.outChannels = outChannels;
     this.kernelSize = pair(kernelSize);

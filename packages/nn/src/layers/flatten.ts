@@ -4,6 +4,8 @@ import { Module } from "../module.js";
 /** [batch, ...] as [batch, features]. */
 export class Flatten extends Module {
   forward(x: Tensor): Tensor {
-    return x.reshape([x.shape[0] ?? 1, -1]);
+    const [batch = 1, ...rest] = x.shape;
+    // A size of -1 would not be known for an empty batch.
+    return x.reshape([batch, rest.reduce((a, b) => a * b, 1)]);
   }
 }

@@ -139,6 +139,8 @@ test.each(runtimes)("layers compute what their names say: %s", async (_, open) =
     [4.5, 8.5, 12.5],
   );
   expect(new Flatten().forward(runtime.zeros([2, 3, 4])).shape).toEqual([2, 12]);
+  expect(new Flatten().forward(runtime.zeros([0, 3, 4])).shape).toEqual([0, 12]);
+  expect(new Flatten().forward(runtime.zeros([2, 0, 4])).shape).toEqual([2, 0]);
   const signed = runtime.tensor([-1, 0, 2]);
   closeTo(await valuesOf(new ReLU().forward(signed)), [0, 0, 2]);
   closeTo(await valuesOf(new Tanh().forward(signed)), [-1, 0, 2].map(Math.tanh));
@@ -155,6 +157,9 @@ test.each(runtimes)("layers compute what their names say: %s", async (_, open) =
     3 * w00 - 5 * w01 + b0,
     3 * w10 - 5 * w11 + b1,
   ]);
+  const vector = linear.forward(runtime.tensor([3, -5]));
+  expect(vector.shape).toEqual([2]);
+  closeTo(await valuesOf(vector), [3 * w00 - 5 * w01 + b0, 3 * w10 - 5 * w11 + b1]);
   const conv = new Conv2d(runtime, 1, 2, { kernelSize: [1, 2], stride: [4, 2], generator });
   const [k00, k01, k10, k11] = (await valuesOf(conv.weight)) as [number, number, number, number];
   const [c0, c1] = (await valuesOf(conv.bias as Tensor)) as [number, number];

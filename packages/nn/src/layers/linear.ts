@@ -3,7 +3,9 @@ import {
   linear,
   type Runtime,
   ShapeError,
+  squeeze,
   type Tensor,
+  unsqueeze,
   type Variable,
 } from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
@@ -46,12 +48,13 @@ export class Linear extends Module {
     this.bias = bias ? make([outFeatures], "bias", biasInit) : undefined;
   }
 
-  /** @param x [..., inFeatures] */
+  /** @param x [..., inFeatures], or one vector [inFeatures] */
   forward(x: Tensor): Tensor {
-    if (x.rank < 2 || x.shape.at(-1) !== this.inFeatures)
+    if (x.shape.at(-1) !== this.inFeatures)
       throw new ShapeError(
-        `${this.label} needs an input [..., ${this.inFeatures}] of at least two dimensions, not [${x.shape}]`,
+        `${this.label} needs an input [..., ${this.inFeatures}], not [${x.shape}]`,
       );
+    if (x.rank === 1) return squeeze(linear(unsqueeze(x, 0), this.weight, this.bias), 0);
     return linear(x, this.weight, this.bias);
   }
 }

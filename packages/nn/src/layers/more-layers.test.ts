@@ -83,6 +83,36 @@ test("an embedding has rows from N(0, 1), zeros for the padding word, and gradie
   expect(perWord).toEqual(Array.from({ length: 100 }, (_, w) => (w === 7 ? 2 : w === 0 ? 1 : 0)));
 });
 
+test("a padding index is a row of the table, from the start or from the end", async () => {
+  const runtime = cpuRuntime();
+  const generator = new Generator(1);
+  const make = (paddingIndex: number) => new Embedding(runtime, 6, 2, { paddingIndex, generator });
+  const last = make(-1);
+  // torch 2.13: Embedding(6, 2, padding_idx=-1).padding_idx
+  expect(last.paddingIndex).toBe(5);
+  expect((await valuesOf(last.weight)).slice(10)).toEqual([0, 0]);
+  last
+    .forward(runtime.tensor(Uint32Array.of(5, 4)))
+    .sum()
+    .backward();
+  const gradient = await valuesOf(last.weight.grad as Tensor);
+  expect(gradient.slice(8)).toEqual([1, 1, 0, 0]);
+  for (const wrong of [1.5, 6, -7, Number.NaN, "1", null])
+    expect(() => make(wrong as number)).toThrow(
+      /^new Embedding\(.*\): paddingIndex is .*; pass a whole number from -6 to 5$/,
+    );
+});
+
+test("instance norm refuses images of one pixel", () => {
+  const runtime = cpuRuntime();
+  const layer = new InstanceNorm2d(runtime, 3);
+  const text = "InstanceNorm2d got one pixel a channel, [2,1,1,3], which has no variance";
+  // torch 2.13 refuses it in evaluation mode, too, where it has no running statistics.
+  expect(() => layer.forward(runtime.zeros([2, 1, 1, 3]))).toThrow(text);
+  expect(() => layer.eval().forward(runtime.zeros([2, 1, 1, 3]))).toThrow(text);
+  expect(layer.forward(runtime.zeros([2, 1, 2, 3])).shape).toEqual([2, 1, 2, 3]);
+});
+
 test("upsampling", async () => {
   const image = cpuRuntime().tensor([1, 2, 3, 4], [1, 2, 2, 1]);
   expect(await valuesOf(new Upsample({ scale: 2 }).forward(image))).toEqual([

@@ -7,6 +7,7 @@ import {
   type Tensor,
 } from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
+import { type Initializer, uniform, zeros } from "../init.js";
 import { Module } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 import { Linear } from "./linear.js";
@@ -17,7 +18,10 @@ export interface MultiheadAttentionOptions {
   readonly bias?: boolean;
   /** Probability with which attention probabilities are dropped in training. Default 0. */
   readonly dropout?: number;
-  /** Draws the initial parameters, and the masks of dropout. */
+  /**
+   * Draws the initial parameters, and the masks of dropout. As in torch the weights of query, key and value start as one Xavier-uniform
+   * weight [3 · size, size], the last projection's as those of `Linear`, and biases as zeros.
+   */
   readonly generator: Generator;
 }
 
@@ -50,10 +54,16 @@ export class MultiheadAttention extends Module {
     this.heads = heads;
     this.dropout = dropout;
     this.generator = generator;
-    const projection = (): Linear => new Linear(runtime, size, size, { bias, generator });
-    this.queryProjection = projection();
-    this.keyProjection = projection();
-    this.valueProjection = projection();
+    const bound = Math.sqrt(6 / (size + 3 * size));
+    const joint: Initializer = (shape) => uniform(shape, generator, -bound, bound);
+    const projection = (weightInit?: Initializer): Linear =>
+      new Linear(runtime, size, size, {
+        ...{ bias, generator, biasInit: zeros },
+        ...(weightInit && { weightInit }),
+      });
+    this.queryProjection = projection(joint);
+    this.keyProjection = projection(joint);
+    this.valueProjection = projection(joint);
     this.outProjection = projection();
   }
 

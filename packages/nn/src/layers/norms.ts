@@ -6,6 +6,7 @@ import {
   type RmsNormOptions,
   type Runtime,
   rmsNorm,
+  ShapeError,
   type Tensor,
   type Variable,
 } from "@halfstep/tensor/functional";
@@ -167,8 +168,15 @@ export class InstanceNorm2d extends Module {
     this.bias = affine ? filled(runtime, [channels], 0, "bias") : undefined;
   }
 
-  /** @param x [batch, height, width, channels] */
+  /**
+   * @param x [batch, height, width, channels]
+   * @throws ShapeError for images of one pixel, as in torch: it has no variance, and all results would be zeros.
+   */
   forward(x: Tensor): Tensor {
+    if (x.rank > 2 && x.shape.slice(1, -1).every((size) => size === 1))
+      throw new ShapeError(
+        `${this.label} got one pixel a channel, [${x.shape}], which has no variance: pass larger images`,
+      );
     return instanceNorm(x, this.weight, this.bias, this.options);
   }
 }

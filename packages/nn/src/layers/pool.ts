@@ -8,7 +8,7 @@ import {
 } from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
-import type { Pair } from "./pair.js";
+import { type Pair, requireWindow } from "./pair.js";
 
 /** Windows of {@link MaxPool2d}; a pair is height and width. */
 export interface Pool2dOptions {
@@ -37,6 +37,7 @@ abstract class Pool2d extends Module {
   constructor(call: string, options: Pool2dOptions) {
     super();
     requireArguments(call, options);
+    requireWindow(call, 2, options);
     const { kernelSize, stride = kernelSize, padding = 0, ceilMode = false } = options;
     this.kernelSize = kernelSize;
     this.stride = stride;

@@ -1,6 +1,7 @@
 import { avgPool1d, maxPool1d, type Pool1dOptions, type Tensor } from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
+import { requireWindow } from "./pair.js";
 
 /** Windows of {@link MaxPool1d}. */
 export interface Pool1dLayerOptions {
@@ -29,7 +30,9 @@ export class MaxPool1d extends Module {
 
   constructor(options: Pool1dLayerOptions) {
     super();
-    requireArguments("new MaxPool1d({ kernelSize, stride?, padding?, ceilMode? })", options);
+    const call = "new MaxPool1d({ kernelSize, stride?, padding?, ceilMode? })";
+    requireArguments(call, options);
+    requireWindow(call, 1, options);
     this.options = options;
   }
 
@@ -44,10 +47,9 @@ export class AvgPool1d extends Module {
 
   constructor(options: AvgPool1dLayerOptions) {
     super();
-    requireArguments(
-      "new AvgPool1d({ kernelSize, stride?, padding?, ceilMode?, countIncludePad? })",
-      options,
-    );
+    const call = "new AvgPool1d({ kernelSize, stride?, padding?, ceilMode?, countIncludePad? })";
+    requireArguments(call, options);
+    requireWindow(call, 1, options);
     this.options = options;
   }
 

@@ -105,6 +105,28 @@ test("heads attend side by side", async () => {
   );
 });
 
+test("attention starts from torch's distributions", async () => {
+  const runtime = cpuRuntime();
+  const layer = new MultiheadAttention(runtime, 24, 2, { generator: new Generator(3) });
+  const boundOf = async ({ weight }: { weight: Tensor }): Promise<readonly number[]> => {
+    const values = await valuesOf(weight);
+    return [Math.min(...values), Math.max(...values)];
+  };
+  const { queryProjection, keyProjection, valueProjection, outProjection } = layer;
+  // torch 2.13, MultiheadAttention(24, 2): xavier_uniform_ of [72, 24], and Linear's default for the last projection.
+  for (const [projection, bound] of [
+    [queryProjection, 0.25],
+    [keyProjection, 0.25],
+    [valueProjection, 0.25],
+    [outProjection, 1 / Math.sqrt(24)],
+  ] as const) {
+    const [least = 0, largest = 0] = await boundOf(projection);
+    expect(Math.max(-least, largest)).toBeLessThanOrEqual(Math.fround(bound));
+    expect(Math.min(-least, largest)).toBeGreaterThan(0.97 * bound);
+    expect(await valuesOf(projection.bias as Tensor)).toEqual(Array(24).fill(0));
+  }
+});
+
 test("attention to itself, causal, and with dropout in training only", async () => {
   const runtime = cpuRuntime();
   const generator = new Generator(2);
