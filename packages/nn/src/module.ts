@@ -323,6 +323,7 @@ const joined = (prefix: string, name: string): string =>
 
 function storedAs(variable: Variable, dtype: CastDType): Variable {
   const { runtime, shape, name, requiresGrad } = variable;
+  runtime.target.requireNoStep("half() or store() of a module");
   const copy = runtime.variable(new Float32Array(variable.size), shape, {
     dtype,
     name,

@@ -1,7 +1,7 @@
 import { GradScaler } from "@halfstep/grad-scaler";
 import { Mlp } from "@halfstep/models";
 import { SGD } from "@halfstep/optim";
-import { cpuRuntime, flatten } from "@halfstep/tensor";
+import { ampPrimitives, cpuRuntime, flatten } from "@halfstep/tensor";
 import { expect, it } from "vitest";
 
 // Steps that are dropped restore variables. States of optimizers and scalers are written at once, so that they are refused within a step.
@@ -12,7 +12,7 @@ it("states of optimizers and scalers are not loaded within a step, and nothing c
   const optimizer = new SGD(runtime.target, flatten(model.parameters()), {
     ...{ lr: 0.1, momentum: 0.9 },
   });
-  const scaler = new GradScaler(runtime, { initScale: 8 });
+  const scaler = new GradScaler(ampPrimitives(runtime), { initScale: 8 });
   const states = async () => [await optimizer.stateDict(), await scaler.stateDict()] as const;
   const [own, scale] = await states();
   const message = (of: string) => new RegExp(`^loadStateDict\\(\\) of ${of} inside a step: `);
@@ -30,7 +30,9 @@ it("a model is not stored in another dtype within a step", async () => {
   const runtime = cpuRuntime();
   const model = new Mlp(runtime, { sizes: [2, 2], seed: 1 });
   const before = await model.stateDict();
-  await expect(runtime.step(() => void model.half())).rejects.toThrow("half() inside a step: ");
+  await expect(runtime.step(() => void model.half())).rejects.toThrow(
+    /^half\(\) or store\(\) of a module inside a step: /,
+  );
   expect(await model.stateDict()).toEqual(before);
 });
 
@@ -38,7 +40,7 @@ it("a state whose await was forgotten is named so", async () => {
   const runtime = cpuRuntime();
   const parameters = flatten(new Mlp(runtime, { sizes: [2, 2], seed: 1 }).parameters());
   const optimizer = new SGD(runtime.target, parameters, { lr: 0.1, momentum: 0.9 });
-  const scaler = new GradScaler(runtime);
+  const scaler = new GradScaler(ampPrimitives(runtime));
   expect(() => optimizer.loadStateDict(optimizer.stateDict() as never)).toThrow(
     "the state is a promise: write loadStateDict(await optimizer.stateDict())",
   );
