@@ -1,6 +1,7 @@
 import { kernelTable } from "@halfstep/kernels/planner";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { requireEvery } from "./hooks.js";
+import { requireKnownOptions } from "./known-options.js";
 import { recipeFor } from "./precision.js";
 import { requireOptions } from "./required-options.js";
 import { sha256OfText } from "./sha256.js";
@@ -26,6 +27,7 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
     batches: "a function that gives the batches of an epoch",
     lr: "a function that tells the learning rate, for the metrics",
   });
+  requireKnownOptions(options);
   const { scaler, onOverflow = "skip", accumulate = 1, hooks = {}, checkpoints } = options;
   if (onOverflow === "retry" && !(scaler.enabled && scaler.rule.dynamic))
     throw new RangeError(

@@ -185,8 +185,11 @@ describe("refused, because the numbers would be wrong", () => {
     ],
   };
 
+  const loading = new Set([cases["a scale that was loaded after backward()"]?.[1]]);
+
   test.each(Object.entries(cases))("%s", async (_, [mistake, calls]) => {
-    for (const isRecorded of [false, true]) {
+    // Within a step states are not loaded at all.
+    for (const isRecorded of loading.has(calls) ? [false] : [false, true]) {
       const context = setUp();
       const { runtime } = context;
       const run = (): string => mistakeOf(() => calls(context));
