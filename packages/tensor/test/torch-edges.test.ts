@@ -1,0 +1,54 @@
+import { requestTestDevice } from "@halfstep/device/testing";
+import { describe, expect, test } from "vitest";
+import * as f from "../src/functional.js";
+import { cpuRuntime, gpuRuntime, grad, type Runtime, type Tensor } from "../src/index.js";
+
+// Values and gradients as torch 2.13 gives them where a formula has an edge: ends of ranges, zeros, ties, and nothing at all.
+
+const runtimes: readonly [string, () => Promise<Runtime>][] = [
+  ["CPU", async () => cpuRuntime()],
+  ["GPU", async () => gpuRuntime(await requestTestDevice())],
+];
+
+const { NaN: nan, POSITIVE_INFINITY: infinity } = Number;
+
+type Shaped = readonly [values: readonly number[], shape: readonly number[]];
+
+const numbersOf = async (x: Tensor | undefined): Promise<number[]> => {
+  // Zeros of either sign are equal.
+  return x ? [...(await x.toArray())].map((y) => y + 0) : [];
+};
+
+/** The result of a function, and the gradients of its sum. */
+async function valuesAndGradients(
+  runtime: Runtime,
+  inputs: readonly Shaped[],
+  apply: (...inputs: Tensor[]) => Tensor,
+): Promise<number[][]> {
+  const tensors = inputs.map(([values, shape]) =>
+    runtime.tensor([...values], shape, { requiresGrad: true }),
+  );
+  const y = apply(...tensors);
+  return Promise.all([y, ...grad(y.sum(), tensors)].map(numbersOf));
+}
+
+const line = (...values: number[]): Shaped => [values, [values.length]];
+
+describe.each(runtimes)("%s", (_, open) => {
+  test("clamp takes the upper end where the ends are exchanged, and NaN where one is NaN", async () => {
+    const runtime = await open();
+    const clamped = (min: number, max: number): Promise<number[][]> =>
+      valuesAndGradients(runtime, [line(-2, -1, 0, 2)], (x) => f.clamp(x, { min, max }));
+    const none = [0, 0, 0, 0];
+    expect(await clamped(1, -1)).toEqual([[-1, -1, -1, -1], none]);
+    expect(await clamped(nan, 1)).toEqual([[nan, nan, nan, nan], none]);
+    expect(await clamped(-1, nan)).toEqual([[nan, nan, nan, nan], none]);
+    expect(await clamped(-infinity, infinity)).toEqual([
+      [-2, -1, 0, 2],
+      [1, 1, 1, 1],
+    ]);
+    const x = runtime.tensor([0, 1]);
+    expect(await numbersOf(f.hardtanh(x, { max: nan }))).toEqual([nan, nan]);
+    expect(() => f.hardtanh(x, { min: 1, max: -1 })).toThrow("hardtanh: min 1 is above max -1");
+  });
+});
