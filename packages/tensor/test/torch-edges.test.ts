@@ -2,6 +2,7 @@ import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, test } from "vitest";
 import * as f from "../src/functional.js";
 import { cpuRuntime, gpuRuntime, grad, type Runtime, type Tensor } from "../src/index.js";
+import type { GridSamplerOptions } from "../src/ops/index.js";
 
 // Values and gradients as torch 2.13 gives them where a formula has an edge: ends of ranges, zeros, ties, and nothing at all.
 
@@ -50,5 +51,39 @@ describe.each(runtimes)("%s", (_, open) => {
     const x = runtime.tensor([0, 1]);
     expect(await numbersOf(f.hardtanh(x, { max: nan }))).toEqual([nan, nan]);
     expect(() => f.hardtanh(x, { min: 1, max: -1 })).toThrow("hardtanh: min 1 is above max -1");
+  });
+
+  const image: Shaped = [
+    [1, 2, 3, 4, 5, 6],
+    [1, 2, 3, 1],
+  ];
+  const sampled = (
+    runtime: Runtime,
+    grid: readonly number[],
+    options: GridSamplerOptions,
+  ): Promise<number[][]> =>
+    valuesAndGradients(runtime, [image, [grid, [1, 1, grid.length / 2, 2]]], (x, places) =>
+      f.gridSampler(x, places, options),
+    );
+
+  test("gridSampler of places that are not finite gives NaN, and gradients of the other places", async () => {
+    const runtime = await open();
+    const grid = [nan, 0, 0, nan, infinity, 0, 0, -infinity, nan, 5, -5, infinity, 0, 0, 1e30, 0];
+    expect(await sampled(runtime, grid, {})).toEqual([
+      [nan, nan, nan, nan, nan, nan, 3.5, 0],
+      [0, 0.5, 0, 0, 0.5, 0],
+      [0, nan, nan, 0, 0, nan, nan, 0, 0, nan, nan, 0, 1.5, 3, 0, 0],
+    ]);
+    expect((await sampled(runtime, [nan, 0], { mode: "nearest" }))[0]).toEqual([0]);
+  });
+
+  test("gridSampler has no gradient by places on the border", async () => {
+    const runtime = await open();
+    const grid = [-1, -0.5, 1, 0.5, 0.25, -1, 0.25, 1, 0.25, -0.25];
+    const expected = [0, 1.5, 0, 1.5, 1, 0, 1, 0, 1, 1.5];
+    for (const padding of ["border", "reflection"] as const) {
+      const options = { padding, alignCorners: true };
+      expect((await sampled(runtime, grid, options))[2]).toEqual(expected);
+    }
   });
 });
