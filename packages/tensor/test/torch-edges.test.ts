@@ -86,4 +86,53 @@ describe.each(runtimes)("%s", (_, open) => {
       expect((await sampled(runtime, grid, options))[2]).toEqual(expected);
     }
   });
+
+  test("norms of p below 1 have gradients at 0, and so have distances", async () => {
+    const runtime = await open();
+    const normed = (ord: number): Promise<number[][]> =>
+      valuesAndGradients(runtime, [line(0, 1, 4)], (x) => f.norm(x, { ord }));
+    expect(await normed(0.5)).toEqual([[9], [0, 3, 1.5]]);
+    expect(await normed(-1)).toEqual([[0], [0, 0, 0]]);
+    expect(await normed(-0.5)).toEqual([[0], [0, 0, 0]]);
+    const [a, b] = [line(1, 2, 3), line(1, 1, 7)];
+    expect(await valuesAndGradients(runtime, [a, b], (x, y) => f.dist(x, y, 0.5))).toEqual([
+      [9],
+      [0, 3, -1.5],
+      [0, -3, 1.5],
+    ]);
+    const rows: Shaped = [
+      [0, 2, 9, 2, 25, 2],
+      [3, 2],
+    ];
+    const slopes = [-2, 0, 0, 0, 2, 0];
+    expect(await valuesAndGradients(runtime, [rows, rows], (x, y) => f.cdist(x, y, 0.5))).toEqual([
+      [0, 9, 25, 9, 0, 16, 25, 16, 0],
+      slopes,
+      slopes,
+    ]);
+    expect(await valuesAndGradients(runtime, [rows], (x) => f.pdist(x, 0.5))).toEqual([
+      [9, 25, 16],
+      slopes,
+    ]);
+    const slices: Shaped = [
+      [0, 1, 4, 9, 0, 0],
+      [3, 2],
+    ];
+    const scaled = await valuesAndGradients(runtime, [slices], (x) => f.renorm(x, 0.5, 0, 0.5));
+    expect(scaled[1]?.every(Number.isFinite)).toBe(true);
+    expect(scaled[1]?.[0]).toBeCloseTo(0.5, 6);
+    expect(scaled[1]?.[2]).toBeCloseTo(-0.006, 6);
+  });
+
+  test("second derivatives of deviations and norms of nothing but zeros are 0", async () => {
+    const runtime = await open();
+    const twice = async (values: number[], apply: (x: Tensor) => Tensor): Promise<number[]> => {
+      const x = runtime.tensor(values, [values.length], { requiresGrad: true });
+      const [slope] = grad(apply(x).sum(), [x], { createGraph: true });
+      return numbersOf(grad((slope as Tensor).sum(), [x])[0]);
+    };
+    expect(await twice([2, 2, 2], (x) => f.std(x))).toEqual([0, 0, 0]);
+    expect(await twice([2], (x) => f.std(x, { correction: 0 }))).toEqual([0]);
+    expect(await twice([0, 0], (x) => f.norm(x, { ord: 3 }))).toEqual([0, 0]);
+  });
 });
