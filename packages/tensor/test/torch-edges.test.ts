@@ -135,4 +135,34 @@ describe.each(runtimes)("%s", (_, open) => {
     expect(await twice([2], (x) => f.std(x, { correction: 0 }))).toEqual([0]);
     expect(await twice([0, 0], (x) => f.norm(x, { ord: 3 }))).toEqual([0, 0]);
   });
+
+  test("cdist and pdist of p = Infinity give every largest difference the whole gradient", async () => {
+    const runtime = await open();
+    const [a, b]: Shaped[] = [
+      [
+        [1, 2, 3, 4],
+        [2, 2],
+      ],
+      [
+        [0, 1, 1, 2],
+        [2, 2],
+      ],
+    ];
+    const of = (...inputs: Shaped[]): Promise<number[][]> =>
+      valuesAndGradients(runtime, inputs, (x, y) =>
+        y ? f.cdist(x, y, infinity) : f.pdist(x, infinity),
+      );
+    expect(await of(a as Shaped)).toEqual([[2], [-1, -1, 1, 1]]);
+    expect(await of(a as Shaped, b as Shaped)).toEqual([
+      [1, 0, 3, 2],
+      [1, 1, 2, 2],
+      [-2, -2, -1, -1],
+    ]);
+    const [none, nothing]: Shaped[] = [
+      [[], [3, 0]],
+      [[], [5, 0]],
+    ];
+    expect(await of(none as Shaped, nothing as Shaped)).toEqual([Array(15).fill(0), [], []]);
+    expect(await of(none as Shaped)).toEqual([[0, 0, 0], []]);
+  });
 });
