@@ -2,6 +2,7 @@ import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, test } from "vitest";
 import * as f from "../src/functional.js";
 import { cpuRuntime, gpuRuntime, grad, type Runtime, type Tensor } from "../src/index.js";
+import type { IndexPart } from "../src/ops/index-by.js";
 import type { GridSamplerOptions } from "../src/ops/index.js";
 
 // Values and gradients as torch 2.13 gives them where a formula has an edge: ends of ranges, zeros, ties, and nothing at all.
@@ -164,5 +165,31 @@ describe.each(runtimes)("%s", (_, open) => {
     ];
     expect(await of(none as Shaped, nothing as Shaped)).toEqual([Array(15).fill(0), [], []]);
     expect(await of(none as Shaped)).toEqual([[0, 0, 0], []]);
+  });
+
+  test("index takes a tensor of shape [] as a number", async () => {
+    const runtime = await open();
+    const x = f.arange(runtime, 12).reshape([1, 3, 4]).expand([2, 3, 4]);
+    const at = (index: number): Tensor => runtime.tensor(Int32Array.of(index), []);
+    const ends = runtime.tensor(Uint32Array.of(0, 3));
+    const both = runtime.tensor(Uint32Array.of(0, 1));
+    const cases: [readonly IndexPart[], number[], number[]][] = [
+      [[at(1), "all", ends], [3, 2], [0, 3, 4, 7, 8, 11]],
+      [[at(-1), "all", ends], [3, 2], [0, 3, 4, 7, 8, 11]],
+      [[at(1), { start: 1 }, ends], [2, 2], [4, 7, 8, 11]],
+      [[at(1), "...", ends], [3, 2], [0, 3, 4, 7, 8, 11]],
+      [[1, "all", ends], [3, 2], [0, 3, 4, 7, 8, 11]],
+      [[at(1), "new", both], [1, 2, 4], [0, 1, 2, 3, 4, 5, 6, 7]],
+      [[both, at(1)], [2, 4], [4, 5, 6, 7, 4, 5, 6, 7]],
+      [[both, "all", at(1)], [2, 3], [1, 5, 9, 1, 5, 9]],
+      [[both, "all", "new", at(1)], [2, 3, 1], [1, 5, 9, 1, 5, 9]],
+      [[both, at(1), ends], [2], [4, 7]],
+      [[at(1), at(1)], [4], [4, 5, 6, 7]],
+      [["new", both, "all", ends], [2, 1, 3], [0, 4, 8, 3, 7, 11]],
+    ];
+    for (const [parts, shape, values] of cases) {
+      const y = f.index(x, parts);
+      expect([y.shape, await numbersOf(y)]).toEqual([shape, values]);
+    }
   });
 });
