@@ -34,6 +34,9 @@ async function valuesAndGradients(
   return Promise.all([y, ...grad(y.sum(), tensors)].map(numbersOf));
 }
 
+/** A matrix of 1 to 6. */
+const matrix = (runtime: Runtime): Tensor => runtime.tensor([1, 2, 3, 4, 5, 6], [2, 3]);
+
 const line = (...values: number[]): Shaped => [values, [values.length]];
 
 describe.each(runtimes)("%s", (_, open) => {
@@ -191,5 +194,82 @@ describe.each(runtimes)("%s", (_, open) => {
       const y = f.index(x, parts);
       expect([y.shape, await numbersOf(y)]).toEqual([shape, values]);
     }
+  });
+
+  test("an axis of size 0 is split into pieces without elements", async () => {
+    const nothing = (await open()).zeros([0, 2]);
+    const shapes = (pieces: readonly Tensor[]) => pieces.map(({ shape }) => shape);
+    expect(shapes(f.split(nothing, 2))).toEqual([[0, 2]]);
+    expect(shapes(f.split(nothing, 0))).toEqual([[0, 2]]);
+    expect(shapes(f.chunk(nothing, 3))).toEqual([
+      [0, 2],
+      [0, 2],
+      [0, 2],
+    ]);
+    const x = matrix(await open());
+    expect(() => f.split(x, 0)).toThrow("split: size 0 is no whole number above 0");
+    expect(() => f.chunk(x, 0)).toThrow("chunk: count 0 is below 1");
+  });
+
+  test("gaussianNllLoss takes a variance of each row", async () => {
+    const runtime = await open();
+    const [input, target]: Shaped[] = [
+      [
+        [1, 2, 3, 5],
+        [2, 2],
+      ],
+      [
+        [0, 2.5, 3.5, 4],
+        [2, 2],
+      ],
+    ];
+    for (const shape of [[2, 1], [2]]) {
+      const given = [input, target, [[0.5, 2], shape]] as Shaped[];
+      const [loss, ...slopes] = await valuesAndGradients(runtime, given, (x, t, variance) =>
+        f.gaussianNllLoss(x as Tensor, t as Tensor, variance as Tensor, { reduction: "none" }),
+      );
+      const torch = [0.6534264, -0.0965736, 0.4090736, 0.5965736];
+      for (const [k, y] of torch.entries()) expect(loss?.[k]).toBeCloseTo(y, 6);
+      expect(slopes).toEqual([
+        [2, -1, -0.25, 0.5],
+        [-2, 1, 0.25, -0.5],
+        [-0.5, 0.34375],
+      ]);
+    }
+    const x = matrix(runtime);
+    expect(() => f.gaussianNllLoss(x, x, runtime.zeros([3]))).toThrow(
+      "gaussianNllLoss: a variance [3] is neither one of each element of [2,3] nor one of each row",
+    );
+  });
+
+  test("cross broadcasts", async () => {
+    const runtime = await open();
+    const [a, b, factors]: Shaped[] = [
+      [
+        [1, 2, 3],
+        [1, 3],
+      ],
+      [
+        [4, 5, 6, 7, 8, 10],
+        [2, 3],
+      ],
+      [
+        [1, 2, 3, 4, 5, 6],
+        [2, 3],
+      ],
+    ];
+    const weighted = (x: Tensor, y: Tensor): Tensor =>
+      f.cross(x, y).mul(runtime.tensor([...(factors as Shaped)[0]], [2, 3]));
+    expect(await valuesAndGradients(runtime, [a, b] as Shaped[], weighted)).toEqual([
+      [-3, 12, -9, -16, 55, -36],
+      [1, -8, 6],
+      [0, 0, 0, 3, -6, 3],
+    ]);
+    expect(() => f.cross(runtime.zeros([3]), runtime.zeros([2, 3]))).toThrow(
+      "cross needs two tensors of one rank with size 3 along axis -1, not [3] and [2,3]",
+    );
+    expect(() => f.cross(runtime.zeros([2, 1]), runtime.zeros([2, 3]))).toThrow(
+      "cross needs two tensors of one rank with size 3 along axis -1, not [2,1] and [2,3]",
+    );
   });
 });
