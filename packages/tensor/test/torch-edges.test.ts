@@ -272,4 +272,55 @@ describe.each(runtimes)("%s", (_, open) => {
       "cross needs two tensors of one rank with size 3 along axis -1, not [2,1] and [2,3]",
     );
   });
+
+  test("transposed convolutions add as much as the dilation allows", async () => {
+    const runtime = await open();
+    const weighted = (y: Tensor): Tensor =>
+      y.mul(f.arange(runtime, y.size + 1, { start: 1 }).reshape(y.shape));
+    const lines = (
+      x: readonly number[],
+      weight: readonly number[],
+      options: object,
+    ): Promise<number[][]> =>
+      valuesAndGradients(
+        runtime,
+        [
+          [x, [1, x.length, 1]],
+          [weight, [weight.length, 1, 1]],
+        ],
+        (input, kernel) =>
+          weighted(f.convTranspose1d(input as Tensor, kernel as Tensor, undefined, options)),
+      );
+    expect(await lines([1, 2], [1, 1], { dilation: 2, outputPadding: 1 })).toEqual([
+      [1, 4, 3, 8, 0],
+      [4, 6],
+      [5, 11],
+    ]);
+    const options = { dilation: 4, stride: 2, padding: 3, outputPadding: 3 };
+    expect(await lines([1, 2, 3], [1, 3], options)).toEqual([
+      [0, 12, 0, 24, 0, 54],
+      [6, 12, 20],
+      [6, 28],
+    ]);
+    const image: Shaped = [
+      [1, 2],
+      [1, 1, 2, 1],
+    ];
+    const kernel: Shaped = [
+      [1, 3, 5, 7],
+      [2, 2, 1, 1],
+    ];
+    const planes = await valuesAndGradients(runtime, [image, kernel], (x, weight) =>
+      f.convTranspose2d(x as Tensor, weight as Tensor, undefined, {
+        dilation: [1, 3],
+        stride: [2, 1],
+        outputPadding: [1, 2],
+      }),
+    );
+    expect(planes).toEqual([
+      [1, 2, 0, 3, 6, 0, 0, 5, 10, 0, 7, 14, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+      [16, 16],
+      [3, 3, 3, 3],
+    ]);
+  });
 });
