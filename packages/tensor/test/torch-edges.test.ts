@@ -2,8 +2,8 @@ import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, test } from "vitest";
 import * as f from "../src/functional.js";
 import { cpuRuntime, gpuRuntime, grad, type Runtime, type Tensor } from "../src/index.js";
-import type { IndexPart } from "../src/ops/index-by.js";
 import type { GridSamplerOptions } from "../src/ops/index.js";
+import type { IndexPart } from "../src/ops/index-by.js";
 
 // Values and gradients as torch 2.13 gives them where a formula has an edge: ends of ranges, zeros, ties, and nothing at all.
 
@@ -128,7 +128,7 @@ describe.each(runtimes)("%s", (_, open) => {
     expect(scaled[1]?.[2]).toBeCloseTo(-0.006, 6);
   });
 
-  test("second derivatives of deviations and norms of nothing but zeros are 0", async () => {
+  test("second derivatives of deviations and norms of nothing but zeros are 0, and that of elu at 0", async () => {
     const runtime = await open();
     const twice = async (values: number[], apply: (x: Tensor) => Tensor): Promise<number[]> => {
       const x = runtime.tensor(values, [values.length], { requiresGrad: true });
@@ -138,6 +138,11 @@ describe.each(runtimes)("%s", (_, open) => {
     expect(await twice([2, 2, 2], (x) => f.std(x))).toEqual([0, 0, 0]);
     expect(await twice([2], (x) => f.std(x, { correction: 0 }))).toEqual([0]);
     expect(await twice([0, 0], (x) => f.norm(x, { ord: 3 }))).toEqual([0, 0]);
+    expect((await twice([0, -1, 1], (x) => f.elu(x, 2))).map((y) => y.toFixed(5))).toEqual([
+      "0.00000",
+      "0.73576",
+      "0.00000",
+    ]);
   });
 
   test("cdist and pdist of p = Infinity give every largest difference the whole gradient", async () => {
@@ -177,18 +182,58 @@ describe.each(runtimes)("%s", (_, open) => {
     const ends = runtime.tensor(Uint32Array.of(0, 3));
     const both = runtime.tensor(Uint32Array.of(0, 1));
     const cases: [readonly IndexPart[], number[], number[]][] = [
-      [[at(1), "all", ends], [3, 2], [0, 3, 4, 7, 8, 11]],
-      [[at(-1), "all", ends], [3, 2], [0, 3, 4, 7, 8, 11]],
-      [[at(1), { start: 1 }, ends], [2, 2], [4, 7, 8, 11]],
-      [[at(1), "...", ends], [3, 2], [0, 3, 4, 7, 8, 11]],
-      [[1, "all", ends], [3, 2], [0, 3, 4, 7, 8, 11]],
-      [[at(1), "new", both], [1, 2, 4], [0, 1, 2, 3, 4, 5, 6, 7]],
-      [[both, at(1)], [2, 4], [4, 5, 6, 7, 4, 5, 6, 7]],
-      [[both, "all", at(1)], [2, 3], [1, 5, 9, 1, 5, 9]],
-      [[both, "all", "new", at(1)], [2, 3, 1], [1, 5, 9, 1, 5, 9]],
+      [
+        [at(1), "all", ends],
+        [3, 2],
+        [0, 3, 4, 7, 8, 11],
+      ],
+      [
+        [at(-1), "all", ends],
+        [3, 2],
+        [0, 3, 4, 7, 8, 11],
+      ],
+      [
+        [at(1), { start: 1 }, ends],
+        [2, 2],
+        [4, 7, 8, 11],
+      ],
+      [
+        [at(1), "...", ends],
+        [3, 2],
+        [0, 3, 4, 7, 8, 11],
+      ],
+      [
+        [1, "all", ends],
+        [3, 2],
+        [0, 3, 4, 7, 8, 11],
+      ],
+      [
+        [at(1), "new", both],
+        [1, 2, 4],
+        [0, 1, 2, 3, 4, 5, 6, 7],
+      ],
+      [
+        [both, at(1)],
+        [2, 4],
+        [4, 5, 6, 7, 4, 5, 6, 7],
+      ],
+      [
+        [both, "all", at(1)],
+        [2, 3],
+        [1, 5, 9, 1, 5, 9],
+      ],
+      [
+        [both, "all", "new", at(1)],
+        [2, 3, 1],
+        [1, 5, 9, 1, 5, 9],
+      ],
       [[both, at(1), ends], [2], [4, 7]],
       [[at(1), at(1)], [4], [4, 5, 6, 7]],
-      [["new", both, "all", ends], [2, 1, 3], [0, 4, 8, 3, 7, 11]],
+      [
+        ["new", both, "all", ends],
+        [2, 1, 3],
+        [0, 4, 8, 3, 7, 11],
+      ],
     ];
     for (const [parts, shape, values] of cases) {
       const y = f.index(x, parts);
@@ -322,5 +367,66 @@ describe.each(runtimes)("%s", (_, open) => {
       [16, 16],
       [3, 3, 3, 3],
     ]);
+  });
+
+  test("scalars are lines of one element, and indices of shape [] are one place", async () => {
+    const runtime = await open();
+    const x = runtime.tensor(3);
+    const at = (...places: number[]): Tensor => runtime.tensor(Uint32Array.from(places));
+    const zero = runtime.tensor(Uint32Array.of(0), []);
+    const one = runtime.tensor(Uint32Array.of(1), []);
+    const rows = matrix(runtime);
+    const cases: [Tensor, number[], number[]][] = [
+      [f.transpose(x, 0, -1), [], [3]],
+      [f.gather(x, 0, zero), [], [3]],
+      [f.gather(x, -1, at(0, 0)), [2], [3, 3]],
+      [f.gather(rows.reshape([6]), 0, one), [], [2]],
+      [f.indexSelect(x, 0, zero), [], [3]],
+      [f.indexSelect(x, 0, at(0)), [], [3]],
+      [f.indexSelect(rows, 0, one), [1, 3], [4, 5, 6]],
+    ];
+    for (const [y, shape, values] of cases)
+      expect([y.shape, await numbersOf(y)]).toEqual([shape, values]);
+    expect(() => f.transpose(x, 0, 1)).toThrow(
+      "transpose: axis 1 is none of the dimensions of [1]",
+    );
+    expect(() => f.indexSelect(x, 0, at(0, 0))).toThrow(
+      "indexSelect: of a scalar there is one place, not 2",
+    );
+  });
+
+  test("embedding counts a negative paddingIndex from the end", async () => {
+    const runtime = await open();
+    const weight = matrix(runtime).reshape([3, 2]);
+    const words = runtime.tensor(Uint32Array.of(0, 1, 2));
+    const slopes = async (paddingIndex: number): Promise<number[] | undefined> => {
+      const shaped: Shaped = [[...(await weight.toArray())], [3, 2]];
+      const values = await valuesAndGradients(runtime, [shaped], (table) =>
+        f.embedding(words, table, { paddingIndex }),
+      );
+      return values[1];
+    };
+    expect(await slopes(-1)).toEqual([1, 1, 1, 1, 0, 0]);
+    expect(await slopes(-3)).toEqual([0, 0, 1, 1, 1, 1]);
+    for (const wrong of [3, -4, 0.5, nan])
+      expect(() => f.embedding(words, weight, { paddingIndex: wrong })).toThrow(
+        `embedding: paddingIndex ${wrong} is none of the 3 words`,
+      );
+  });
+
+  test("norms over nothing are empty", async () => {
+    const runtime = await open();
+    const x = runtime.variable([], [2, 0], { requiresGrad: true });
+    const weight = runtime.variable([], [0], { requiresGrad: true });
+    for (const y of [
+      f.layerNorm(x, [0]),
+      f.rmsNorm(x, [0], weight),
+      f.layerNorm(x, 0, weight, weight),
+    ]) {
+      expect(await numbersOf(y)).toEqual([]);
+      expect(y.shape).toEqual([2, 0]);
+      f.backward(y.sum());
+    }
+    expect([x.grad?.shape, weight.grad?.shape]).toEqual([[2, 0], [0]]);
   });
 });

@@ -11,7 +11,7 @@ import { Module, parameter } from "../module.js";
 
 /** Options of `Embedding`. */
 export interface EmbeddingLayerOptions extends Pick<InitOptions, "weightInit"> {
-  /** The index of padding: its row starts as zeros and gets no gradient. */
+  /** The index of padding, from the end where negative: its row starts as zeros and gets no gradient. */
   readonly paddingIndex?: number;
   /** Draws the initial rows, by default N(0, 1) as in torch. */
   readonly generator: Generator;
@@ -35,12 +35,15 @@ export class Embedding extends Module {
       options,
     );
     const { paddingIndex, generator, weightInit = normal } = options;
+    const padding =
+      paddingIndex !== undefined && paddingIndex < 0 ? paddingIndex + words : paddingIndex;
+    if (padding !== undefined && !(Number.isInteger(padding) && padding >= 0 && padding < words))
+      throw new RangeError(`Embedding: paddingIndex ${paddingIndex} is none of the ${words} words`);
     this.words = words;
     this.features = features;
-    this.paddingIndex = paddingIndex;
+    this.paddingIndex = padding;
     const values = weightInit([words, features], generator);
-    if (paddingIndex !== undefined)
-      values.fill(0, paddingIndex * features, (paddingIndex + 1) * features);
+    if (padding !== undefined) values.fill(0, padding * features, (padding + 1) * features);
     this.weight = parameter(runtime, values, [words, features], "weight");
   }
 

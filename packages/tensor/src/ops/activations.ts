@@ -5,7 +5,7 @@ import { checked } from "../arguments/arguments.js";
 import { number, oneOf, optional, optionals, options, tensor } from "../arguments/kinds.js";
 import { type CallableOp, callable, type Op, type UnaryOp } from "../dispatch/op.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { isNan, keepWhere, le, logicalNot, maskedFill } from "./comparison.js";
+import { isNan, keepWhere, le, logicalNot, lt, maskedFill } from "./comparison.js";
 import { ofOne, pointwise, unary } from "./pointwise.js";
 
 /** 1 / (1 + exp(−x)). */
@@ -138,7 +138,8 @@ const eluOp: Op<number> = activation<number>({
   expression: kernels.elu,
   slope: kernels.eluBackward,
   constants: (alpha) => [alpha],
-  curvature: (x, alpha) => keepWhere(x.exp().mul(alpha), le(x, 0)),
+  // 0 at 0, as in torch.
+  curvature: (x, alpha) => keepWhere(x.exp().mul(alpha), lt(x, 0)),
 });
 
 /** x above 0, else α (exp(x) − 1); α is 1 by default. */

@@ -97,7 +97,9 @@ function transposed(
   const shown = (sizes: readonly [number, number]): string =>
     name === "convTranspose1d" ? `${sizes[1]}` : `[${sizes}]`;
   const along = (d: 0 | 1, size: number, kernel: number): number => {
-    if (!(Number.isInteger(extra[d]) && extra[d] >= 0 && extra[d] < Math.max(stride[d], dilation[d])))
+    if (
+      !(Number.isInteger(extra[d]) && extra[d] >= 0 && extra[d] < Math.max(stride[d], dilation[d]))
+    )
       throw new RangeError(
         `${name}: outputPadding ${shown(extra)} must be whole, at least 0, and less than the stride ${shown(stride)} or the dilation ${shown(dilation)}`,
       );

@@ -106,10 +106,7 @@ function sample(
         const rowOf = placeIn(entries, y, { places: batch, size: height });
         return placeIn(rowOf, x, { places: batch * height, size: width });
       });
-      const found = indexSelect(pixels, 0, index.reshape([-1])).reshape([
-        ...index.shape,
-        channels,
-      ]);
+      const found = indexSelect(pixels, 0, index.reshape([-1])).reshape([...index.shape, channels]);
       // Zeros before the weight, so that a weight of NaN, from a place that is not finite, makes the value NaN as in torch.
       const values =
         padding === "zeros" ? keepWhere(found, unsqueeze(isInside(row, column), -1)) : found;

@@ -141,8 +141,12 @@ function requireParameters(
       throw new ShapeError(
         `${name}: weight and bias need the shape [${shape}], not [${parameter.shape}]`,
       );
-  if (product(shape) === 0)
-    throw new ShapeError(`${name}: [${shape}] has no elements to normalise over`);
+}
+
+/** The norm of lines without elements, from which all operands have gradients. */
+function ofNothing(x: Tensor, weight: Tensor | undefined, bias: Tensor | undefined): Tensor {
+  const scaled = weight ? x.mul(weight) : x.mul(1);
+  return bias ? scaled.add(bias) : scaled;
 }
 
 /** Normalises over the last dimensions, which are those of `normalizedShape`. */
@@ -161,6 +165,7 @@ function overLast(
     );
   requireParameters(name, x, shape, [weight, bias]);
   const width = product(shape);
+  if (width === 0) return ofNothing(x, weight, bias);
   return op.apply(
     [x, weight, bias].filter((tensor) => tensor !== undefined),
     {
@@ -278,6 +283,7 @@ export const groupNorm: (
         `groupNorm: an input [batch, ..., channels] of shape [${x.shape}] cannot be divided into ${groups} groups of channels`,
       );
     requireParameters("groupNorm", x, [channels], [weight, bias]);
+    if (channels === 0) throw new ShapeError(`groupNorm: [${x.shape}] has no channels`);
     const pixels = product(x.shape.slice(1, -1));
     if (pixels === 0)
       throw new ShapeError(`groupNorm: an image of shape [${x.shape}] has no pixels`);

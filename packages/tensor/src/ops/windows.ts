@@ -191,10 +191,7 @@ export const split: (x: Tensor, sizes: number | readonly number[], axis?: number
     (x: Tensor, sizes: number | readonly number[], axis = 0): Tensor[] => {
       const d = axisOf("split", x, axis);
       const length = x.shape[d] as number;
-      const all =
-        typeof sizes === "number"
-          ? piecesOf(length, sizes)
-          : sizes;
+      const all = typeof sizes === "number" ? piecesOf(length, sizes) : sizes;
       if (all.reduce((a, b) => a + b, 0) !== length)
         throw new ShapeError(`split: sizes ${all} do not add up to axis ${axis} of [${x.shape}]`);
       let start = 0;
