@@ -1,3 +1,4 @@
+import { autocast } from "@halfstep/autocast";
 import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, test } from "vitest";
 import * as f from "../src/functional.js";
@@ -428,5 +429,8 @@ describe.each(runtimes)("%s", (_, open) => {
       f.backward(y.sum());
     }
     expect([x.grad?.shape, weight.grad?.shape]).toEqual([[2, 0], [0]]);
+    const half = x.to("float16");
+    const norm = (): string => f.layerNorm(half, 0, weight).dtype;
+    expect([norm(), autocast({ dtype: "float16" }, norm)]).toEqual(["float16", "float32"]);
   });
 });

@@ -5,6 +5,7 @@ import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import { castTo } from "../dispatch/cast.js";
+import { composite } from "../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
@@ -146,7 +147,7 @@ function requireParameters(
 /** The norm of lines without elements, from which all operands have gradients. */
 function ofNothing(x: Tensor, weight: Tensor | undefined, bias: Tensor | undefined): Tensor {
   const scaled = weight ? x.mul(weight) : x.mul(1);
-  return bias ? scaled.add(bias) : scaled;
+  return castTo(bias ? scaled.add(bias) : scaled, x.dtype);
 }
 
 /** Normalises over the last dimensions, which are those of `normalizedShape`. */
@@ -165,7 +166,8 @@ function overLast(
     );
   requireParameters(name, x, shape, [weight, bias]);
   const width = product(shape);
-  if (width === 0) return ofNothing(x, weight, bias);
+  if (width === 0)
+    return composite({ name, castPolicy: op.castPolicy }, ofNothing)(x, weight, bias);
   return op.apply(
     [x, weight, bias].filter((tensor) => tensor !== undefined),
     {
