@@ -121,6 +121,11 @@ const cases: readonly Case[] = [
       constants: [c],
     }),
   ),
+  {
+    expression: expressions.clamp,
+    tolerance: { relative: 0, absolute: 2 ** -126 },
+    constants: [3, -0.5],
+  },
 ];
 
 function operandsOf({ name, arity, result = "float" }: Expression) {
@@ -143,7 +148,7 @@ describe("expressions on the CPU", () => {
   const evaluate = ({ evaluate }: Expression, x: number[], c: number[] = []) => evaluate(x, c, 0);
   const { erf, gelu, geluTanh, sigmoid, silu, where, relu, reluBackward, sign, ne, eq, maximum } =
     expressions;
-  const { sin, atan2, powTensor, log1p, expm1, erfinv, round } = expressions;
+  const { clamp, sin, atan2, powTensor, log1p, expm1, erfinv, round } = expressions;
 
   it("give tabulated values", () => {
     const table = [
@@ -195,6 +200,10 @@ describe("expressions on the CPU", () => {
     expect([evaluate(eq, [nan, nan]), evaluate(ne, [nan, nan])]).toEqual([0, 1]);
     expect(evaluate(where, [nan, 1, 2])).toBe(1);
     expect(evaluate(where, [-0, 1, nan])).toBeNaN();
+  });
+
+  it("clamp to the upper end where the ends are exchanged, as torch does", () => {
+    expect([-2, 0, 2].map((x) => evaluate(clamp, [x], [1, -1]))).toEqual([-1, -1, -1]);
   });
 
   it("are distinct and name the functions that they declare after themselves", () => {

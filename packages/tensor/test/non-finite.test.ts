@@ -51,7 +51,6 @@ const unread = [
   'crossEntropy, {"ignoreIndex":1} of [4,3], input 0',
   'crossEntropy, weighted {"labelSmoothing":0.2,"ignoreIndex":1} of [4,3], input 0',
   "fold, padded of [1,12,8], input 0",
-  "gridSampler, zeros outside of [1,2,3,2], [1,2,2,2], input 1",
   "indexPut, replace of [4,2], [2,2], input 0",
   "keepWhere, a mask of [2,3], input 0",
   "nllLoss, weighted {} of [4,3], input 0",

@@ -104,10 +104,13 @@ export const ceil: Expression = formula("ceil", (x) => x.ceil());
 /** The nearest whole number; of two that are equally near, the even one. */
 export const round: Expression = formula("round", (x) => x.round());
 
-/** x clamped to the scalars low and high; NaN stays NaN. */
+/** x clamped to the scalars low and high: high everywhere where low is above it. NaN stays NaN. */
 export const clamp: Expression = formula(
   "clamp",
-  (x, low, high) => select(x.isNan(), x, select(x.gt(high), high, select(x.lt(low), low, x))),
+  (x, low, high) => {
+    const raised = select(x.lt(low), low, x);
+    return select(x.isNan(), x, select(raised.gt(high), high, raised));
+  },
   { scalars: 2, integers: clamped },
 );
 

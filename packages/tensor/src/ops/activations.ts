@@ -1,10 +1,11 @@
 import type { CastPolicy } from "@halfstep/autocast";
+import { isFloating } from "@halfstep/formats/dtypes";
 import * as kernels from "@halfstep/kernels";
 import { checked } from "../arguments/arguments.js";
 import { number, oneOf, optional, optionals, options, tensor } from "../arguments/kinds.js";
 import { type CallableOp, callable, type Op, type UnaryOp } from "../dispatch/op.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { keepWhere, le } from "./comparison.js";
+import { isNan, keepWhere, le, logicalNot, lt, maskedFill } from "./comparison.js";
 import { ofOne, pointwise, unary } from "./pointwise.js";
 
 /** 1 / (1 + exp(−x)). */
@@ -137,7 +138,8 @@ const eluOp: Op<number> = activation<number>({
   expression: kernels.elu,
   slope: kernels.eluBackward,
   constants: (alpha) => [alpha],
-  curvature: (x, alpha) => keepWhere(x.exp().mul(alpha), le(x, 0)),
+  // 0 at 0, as in torch.
+  curvature: (x, alpha) => keepWhere(x.exp().mul(alpha), lt(x, 0)),
 });
 
 /** x above 0, else α (exp(x) − 1); α is 1 by default. */
@@ -191,9 +193,12 @@ const hardtanhOp: Op<Range> = activation<Range>({
   constants: rangeConstants,
 });
 
+/** NaN everywhere, which bounds that are NaN give. Numbers get no gradient, NaN of x gets all of it. */
+const undefinedLike = (x: Tensor): Tensor => maskedFill(x, logicalNot(isNan(x)), Number.NaN);
+
 /**
- * x clamped to [min, max], either of which may be missing. NaN stays NaN. The gradient at NaN is NaN, where torch's is 0: the scaler
- * must see that an activation overflowed.
+ * x clamped to [min, max], either of which may be missing; all of it is max where min is above it, and NaN where one of them is NaN. NaN
+ * stays NaN. The gradient at NaN is NaN, where torch's is 0: the scaler must see that an activation overflowed.
  */
 export const clamp: (x: Tensor, range: RangeOptions) => Tensor = checked(
   "clamp",
@@ -201,15 +206,22 @@ export const clamp: (x: Tensor, range: RangeOptions) => Tensor = checked(
   (
     x: Tensor,
     { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY }: RangeOptions,
-  ): Tensor => clampOp.apply([x], { low: min, high: max }),
+  ): Tensor =>
+    isFloating(x.dtype) && [min, max].some(Number.isNaN)
+      ? undefinedLike(x)
+      : clampOp.apply([x], { low: min, high: max }),
 );
 
 /** x within [min, max], by default [−1, 1]; unlike that of clamp, its slope at the ends is 0. */
 export const hardtanh: (x: Tensor, range?: RangeOptions) => Tensor = checked(
   "hardtanh",
   { x: tensor, range: optionals(rangeMembers) },
-  (x: Tensor, { min = -1, max = 1 }: RangeOptions = {}): Tensor =>
-    hardtanhOp.apply([x], { low: min, high: max }),
+  (x: Tensor, { min = -1, max = 1 }: RangeOptions = {}): Tensor => {
+    if (min > max) throw new RangeError(`hardtanh: min ${min} is above max ${max}`);
+    return [min, max].some(Number.isNaN)
+      ? undefinedLike(x)
+      : hardtanhOp.apply([x], { low: min, high: max });
+  },
 );
 
 const preluOp: Op<null> = pointwise<null>({

@@ -5,6 +5,7 @@ import { sizeOf } from "../shapes.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { roll } from "./concatenate.js";
 import { matmul } from "./matmul.js";
+import { broadcastShapes } from "./pointwise.js";
 import { inFloat32 } from "./precision.js";
 import { sum } from "./reduce.js";
 import { axisOf } from "./windows.js";
@@ -28,7 +29,7 @@ export const dot: Product = scalarProduct("dot");
 /** {@link dot} under torch's name for vectors that may be complex; here all are real. */
 export const vdot: Product = scalarProduct("vdot");
 
-/** The cross product along an axis of size 3. */
+/** The cross product along an axis of size 3, as torch.linalg.cross. Other axes broadcast. */
 export const cross: Composite<(a: Tensor, b: Tensor, axis?: number) => Tensor> = composite(
   {
     name: "cross",
@@ -37,10 +38,11 @@ export const cross: Composite<(a: Tensor, b: Tensor, axis?: number) => Tensor> =
   },
   (a: Tensor, b: Tensor, axis = -1): Tensor => {
     const d = axisOf("cross", a, axis);
-    if (a.shape.join() !== b.shape.join() || a.shape[d] !== 3)
+    if (a.rank !== b.rank || a.shape[d] !== 3 || b.shape[d] !== 3)
       throw new ShapeError(
-        `cross needs two tensors of one shape with size 3 along axis ${axis}, not [${a.shape}] and [${b.shape}]`,
+        `cross needs two tensors of one rank with size 3 along axis ${axis}, not [${a.shape}] and [${b.shape}]`,
       );
+    broadcastShapes("cross", a.shape, b.shape);
     const next = (x: Tensor): Tensor => roll(x, -1, d);
     const last = (x: Tensor): Tensor => roll(x, 1, d);
     return next(a)

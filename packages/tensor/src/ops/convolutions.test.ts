@@ -70,12 +70,17 @@ test("what does not fit is refused", () => {
     [
       () => convTranspose2d(image, zeros(2, 2, 1, 4), undefined, { stride: 2, outputPadding: 2 }),
       RangeError,
-      "convTranspose2d: outputPadding [2,2] must be at least 0 and less than the stride [2,2]",
+      "convTranspose2d: outputPadding [2,2] must be whole, at least 0, and less than the stride [2,2] or the dilation [1,1]",
+    ],
+    [
+      () => convTranspose1d(zeros(1, 2, 4), zeros(2, 1, 4), undefined, { outputPadding: 1 }),
+      RangeError,
+      "convTranspose1d: outputPadding 1 must be whole, at least 0, and less than the stride 1 or the dilation 1",
     ],
     [
       () => convTranspose1d(zeros(1, 1, 4), zeros(2, 1, 4), undefined, { padding: 1 }),
       ShapeError,
-      "convTranspose1d: padding [0,1] leaves nothing of the result",
+      "convTranspose1d: padding 1 leaves nothing of the result of 1 by a window 2",
     ],
   ];
   for (const [call, type, message] of refused) {

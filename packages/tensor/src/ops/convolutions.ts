@@ -5,6 +5,7 @@ import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { conv2d, inputGradient, pair } from "./conv2d.js";
 import { add } from "./elementwise.js";
+import { pad } from "./windows.js";
 
 /** Options of {@link conv1d}. */
 export interface Conv1dOptions {
@@ -20,7 +21,7 @@ export interface Conv1dOptions {
 
 /** Options of {@link convTranspose1d}. */
 export interface ConvTranspose1dOptions extends Conv1dOptions {
-  /** Added to the length of the result, at its end: selects one of the lengths that the stride maps to one. Default 0. */
+  /** Added to the length of the result, at its end, and less than the stride or the dilation. Default 0. */
   readonly outputPadding?: number;
 }
 
@@ -32,7 +33,7 @@ export interface ConvTranspose2dOptions {
   readonly stride?: Pair;
   /** Padding of the convolution that this transposes, which is cut off the result. Default 0. */
   readonly padding?: Pair;
-  /** Added to the size of the result, at its end: selects one of the sizes that the stride maps to one. Default 0. */
+  /** Added to the size of the result, at its end, and less than the stride or the dilation. Default 0. */
   readonly outputPadding?: Pair;
   /** Default 1. */
   readonly dilation?: Pair;
@@ -92,22 +93,32 @@ function transposed(
   const padding = pair(options.padding ?? 0);
   const dilation = pair(options.dilation ?? 1);
   const extra = pair(options.outputPadding ?? 0);
+  // Sequences are images of one line, of which the caller knows nothing.
+  const shown = (sizes: readonly [number, number]): string =>
+    name === "convTranspose1d" ? `${sizes[1]}` : `[${sizes}]`;
   const along = (d: 0 | 1, size: number, kernel: number): number => {
-    if (!(extra[d] >= 0 && extra[d] < stride[d]))
+    if (
+      !(Number.isInteger(extra[d]) && extra[d] >= 0 && extra[d] < Math.max(stride[d], dilation[d]))
+    )
       throw new RangeError(
-        `${name}: outputPadding [${extra}] must be at least 0 and less than the stride [${stride}]`,
+        `${name}: outputPadding ${shown(extra)} must be whole, at least 0, and less than the stride ${shown(stride)} or the dilation ${shown(dilation)}`,
       );
     const length =
       (size - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel - 1) + extra[d] + 1;
     if (length >= 1) return length;
     throw new ShapeError(
-      `${name}: padding [${padding}] leaves nothing of the result of ${height}×${width} by a window [${kernelHeight},${kernelWidth}]`,
+      `${name}: padding ${shown(padding)} leaves nothing of the result of ${shown([height, width])} by a window ${shown([kernelHeight, kernelWidth])}`,
     );
   };
-  return inputGradient.apply([input, weight], {
+  const size = [along(0, height, kernelHeight), along(1, width, kernelWidth)] as const;
+  // Where outputPadding is a stride or more, the convolution that this transposes makes more places than the input has: zeros.
+  const behind = ([0, 1] as const).map((d) => [0, Math.floor(extra[d] / stride[d])] as const);
+  const isPadded = behind.some(([, count]) => count > 0);
+  const padded = isPadded ? pad(input, [[0, 0], ...behind, [0, 0]]) : input;
+  return inputGradient.apply([padded, weight], {
     batch,
-    height: along(0, height, kernelHeight),
-    width: along(1, width, kernelWidth),
+    height: size[0],
+    width: size[1],
     inChannels: groupChannels * groups,
     outChannels: channels,
     kernelHeight,

@@ -6,7 +6,8 @@ import type { Tensor } from "../tensor/tensor.js";
 import { clamp } from "./activations.js";
 import { gt, keepWhere } from "./comparison.js";
 import { indexSelect } from "./indexing.js";
-import { sum } from "./reduce.js";
+import { inFloat32 } from "./precision.js";
+import { amaxToEach, sum } from "./reduce.js";
 import { linalgVectorNorm } from "./statistics.js";
 import { reciprocal } from "./transcendental.js";
 import { axisOf } from "./windows.js";
@@ -14,6 +15,12 @@ import { axisOf } from "./windows.js";
 /** The p-norm over an axis, by default the last. */
 const normAlong = (x: Tensor, p: number, axis = -1): Tensor =>
   linalgVectorNorm(x, { ord: p, axes: axis });
+
+/** The same of the differences of rows. Where p is infinite, every largest one has the whole gradient, as in torch. */
+const distanceOf = (difference: Tensor, p: number): Tensor =>
+  p === Number.POSITIVE_INFINITY
+    ? inFloat32(difference, (x) => amaxToEach(x.abs()))
+    : normAlong(difference, p);
 
 /** max(x, least). Gradients pass through also where `least` is taken, as where torch clamps without recording. */
 export const atLeast = (x: Tensor, least: number): Tensor =>
@@ -83,7 +90,7 @@ export const cdist: Composite<(a: Tensor, b: Tensor, p?: number) => Tensor> = co
       );
     const rows = a.reshape([...a.shape.slice(0, -1), 1, size as number]);
     const columns = b.reshape([...b.shape.slice(0, -2), 1, ...b.shape.slice(-2)]);
-    return normAlong(rows.sub(columns), p);
+    return distanceOf(rows.sub(columns), p);
   },
 );
 
@@ -102,7 +109,7 @@ export const pdist: Composite<(x: Tensor, p?: number) => Tensor> = composite(
     ).flat();
     const rows = (side: 0 | 1): Tensor =>
       indexSelect(x, 0, x.runtime.tensor(Uint32Array.from(pairs, (pair) => pair[side])));
-    return normAlong(rows(0).sub(rows(1)), p);
+    return distanceOf(rows(0).sub(rows(1)), p);
   },
 );
 

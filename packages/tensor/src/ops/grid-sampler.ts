@@ -4,7 +4,7 @@ import { castTo } from "../dispatch/cast.js";
 import { type Composite, composite } from "../dispatch/composite.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { clamp } from "./activations.js";
+import { clamp, hardtanh } from "./activations.js";
 import { ge, keepWhere, le, logicalAnd, where } from "./comparison.js";
 import { floor, round } from "./elementwise.js";
 import { indexSelect, placeIn } from "./indexing.js";
@@ -43,7 +43,8 @@ const product = (a: Tensor | undefined, b: Tensor | undefined): Tensor | undefin
 
 /**
  * torch.nn.functional.grid_sample: an image [batch, height, width, channels] read at the places of a grid [batch, rows, columns, 2],
- * which are (x, y) from −1 to 1. The result is [batch, rows, columns, channels]. Heights and widths are up to 2^24.
+ * which are (x, y) from −1 to 1. The result is [batch, rows, columns, channels]. Heights and widths are up to 2^24. Bilinear values of a
+ * place that is NaN or infinite are NaN.
  */
 export const gridSampler: Composite<
   (image: Tensor, grid: Tensor, options?: GridSamplerOptions) => Tensor
@@ -86,8 +87,12 @@ function sample(
     const place = alignCorners ? unit.mul((size - 1) / 2) : unit.mul(size / 2).sub(0.5);
     const mirrored =
       padding === "reflection" ? reflected(place, size, alignCorners ? 0 : -0.5) : place;
-    return tapsOf(padding === "zeros" ? place : clamp(mirrored, { min: 0, max: size - 1 }), mode);
+    // As in torch, a place on the border has no gradient: the slope of hardtanh at its ends is 0.
+    const inside = (): Tensor => hardtanh(mirrored, { min: 0, max: size - 1 });
+    return tapsOf(padding === "zeros" ? place : inside(), mode);
   };
+  const isInside = (row: Tap, column: Tap): Tensor =>
+    logicalAnd(within(row.place, height), within(column.place, width));
   const entries = image.runtime.tensor(
     Uint32Array.from({ length: batch }, (_, n) => n),
     [batch, 1, 1],
@@ -101,15 +106,12 @@ function sample(
         const rowOf = placeIn(entries, y, { places: batch, size: height });
         return placeIn(rowOf, x, { places: batch * height, size: width });
       });
-      const values = indexSelect(pixels, 0, index.reshape([-1])).reshape([
-        ...index.shape,
-        channels,
-      ]);
+      const found = indexSelect(pixels, 0, index.reshape([-1])).reshape([...index.shape, channels]);
+      // Zeros before the weight, so that a weight of NaN, from a place that is not finite, makes the value NaN as in torch.
+      const values =
+        padding === "zeros" ? keepWhere(found, unsqueeze(isInside(row, column), -1)) : found;
       const weight = product(row.weight, column.weight);
-      const weighted = weight ? values.mul(unsqueeze(weight, -1)) : values;
-      if (padding !== "zeros") return weighted;
-      const inside = logicalAnd(within(row.place, height), within(column.place, width));
-      return keepWhere(weighted, unsqueeze(inside, -1));
+      return weight ? values.mul(unsqueeze(weight, -1)) : values;
     }),
   );
   return terms.reduce((sum, term) => sum.add(term));

@@ -17,6 +17,7 @@ export type IndexPart = number | SliceOptions | "all" | "new" | "..." | Tensor;
  * What Python writes in brackets, one part for each dimension from the first on: `x[2, 1:5, :, ids]` is
  * `index(x, [2, { start: 1, end: 5 }, "all", ids])`. Dimensions without a part are taken whole. Negative numbers count from the end, also in
  * int32 tensors; what is out of range in a tensor gives NaN. Several tensors broadcast, and name elements together: `scores[rows, labels]`.
+ * A tensor of shape [] is one index, like a number.
  * A mask is a tensor of zeros and ones here: for the elements that it names take `nonzero` or `where`.
  */
 export const index: (x: Tensor, parts: readonly IndexPart[]) => Tensor = checked(
@@ -29,6 +30,11 @@ export const index: (x: Tensor, parts: readonly IndexPart[]) => Tensor = checked
     for (const part of withoutEllipsis(x, parts)) {
       if (typeof part === "number") {
         result = select(result, axis, part);
+        continue;
+      }
+      if (isTensor(part) && part.rank === 0) {
+        // As a number, so that it does not move the dimensions that other tensors name.
+        result = placesNamed(result, [{ axis, places: part }]);
         continue;
       }
       if (part === "new") result = reshape(result, result.shape.toSpliced(axis, 0, 1));

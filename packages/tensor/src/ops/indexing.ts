@@ -39,6 +39,9 @@ function placesFromEnds(op: string, index: Tensor, size: number): Tensor {
 const zeros = ({ runtime, dtype }: Tensor, shape: readonly number[]): Tensor =>
   castTo(runtime.one.mul(0), dtype).expand(shape);
 
+/** A scalar as a line of one element, which it is for torch. */
+const asLine = (x: Tensor): Tensor => (x.rank === 0 ? x.reshape([1]) : x);
+
 export const gatherOp: Op<number> = defineOp<number>({
   name: "gather",
   castPolicy: "none",
@@ -79,11 +82,13 @@ export const gather: (x: Tensor, axis: number, index: Tensor) => Tensor = checke
   "gather",
   { x: kinds.tensor, axis: kinds.integer, index: kinds.tensor },
   (x: Tensor, axis: number, index: Tensor): Tensor => {
-    const d = axisOf("gather", x, axis);
-    let input = x;
-    for (const [other, size] of index.shape.entries())
-      if (other !== d && size < (x.shape[other] ?? 0)) input = narrow(input, other, 0, size);
-    return gatherOp.apply([input, indexBits("gather", "indices", index)], d);
+    let input = asLine(x);
+    const d = axisOf("gather", input, axis);
+    const places = asLine(indexBits("gather", "indices", index));
+    for (const [other, size] of places.shape.entries())
+      if (other !== d && size < (input.shape[other] ?? 0)) input = narrow(input, other, 0, size);
+    const result = gatherOp.apply([input, places], d);
+    return index.rank === 0 ? result.reshape([]) : result;
   },
 );
 
@@ -240,12 +245,22 @@ const putRows: Op<null> = defineOp<null>({
   },
 });
 
-/** The places along an axis that an index [places] (uint32 or int32) names, in its order. An index out of range, or below 0, gives NaN. */
+/**
+ * The places along an axis that an index [places] (uint32 or int32) names, in its order. An index out of range, or below 0, gives NaN. An index
+ * of shape [] is one place.
+ */
 export const indexSelect: (x: Tensor, axis: number, index: Tensor) => Tensor = checked(
   "indexSelect",
   { x: kinds.tensor, axis: kinds.integer, index: kinds.tensor },
-  (x: Tensor, axis: number, index: Tensor): Tensor =>
-    selectOp.apply([x, indexBits("indexSelect", "indices", index)], axisOf("indexSelect", x, axis)),
+  (x: Tensor, axis: number, index: Tensor): Tensor => {
+    const lines = asLine(x);
+    const places = asLine(indexBits("indexSelect", "indices", index));
+    const d = axisOf("indexSelect", lines, axis);
+    if (x.rank > 0) return selectOp.apply([lines, places], d);
+    if (places.size !== 1)
+      throw new ShapeError(`indexSelect: of a scalar there is one place, not ${places.size}`);
+    return selectOp.apply([lines, places], d).reshape([]);
+  },
 );
 
 /** Options of {@link indexPut}. */
@@ -361,7 +376,7 @@ export function flatIndex(
 
 /** Options of {@link embedding}. */
 export interface EmbeddingOptions {
-  /** The row of padding, which gets no gradient. */
+  /** The row of padding, which gets no gradient; negative numbers count from the end. */
   readonly paddingIndex?: number;
 }
 
@@ -378,13 +393,18 @@ export const embedding: (index: Tensor, weight: Tensor, options?: EmbeddingOptio
       const [words, features] = weight.shape as [number, number];
       if (weight.rank !== 2)
         throw new ShapeError(`embedding needs a weight [words, features], not [${weight.shape}]`);
-      if (paddingIndex !== undefined && !(paddingIndex >= 0 && paddingIndex < words))
+      const given = paddingIndex ?? 0;
+      const padding = given < 0 ? given + words : given;
+      if (
+        paddingIndex !== undefined &&
+        !(Number.isInteger(padding) && padding >= 0 && padding < words)
+      )
         throw new ShapeError(
           `embedding: paddingIndex ${paddingIndex} is none of the ${words} words`,
         );
       const flat = indexBits("embedding", "indices", index, [index.size]);
       const rows = indexSelect(weight, 0, flat);
-      const result = paddingIndex === undefined ? rows : cutRows(rows, eq(flat, paddingIndex));
+      const result = paddingIndex === undefined ? rows : cutRows(rows, eq(flat, padding));
       return result.reshape([...index.shape, features]);
     },
   );

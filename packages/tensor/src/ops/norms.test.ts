@@ -115,7 +115,7 @@ test("what does not fit is refused", () => {
       () => layerNorm(x, 4, runtime.zeros([2])),
       "layerNorm: weight and bias need the shape [4], not [2]",
     ],
-    [() => rmsNorm(runtime.zeros([2, 0]), 0), "rmsNorm: [0] has no elements"],
+    [() => groupNorm(runtime.zeros([2, 0]), 2), "groupNorm: [2,0] has no channels"],
     [() => groupNorm(x, 3), "of shape [2,4] cannot be divided into 3 groups of channels"],
     [() => groupNorm(runtime.zeros([2, 0, 4]), 2), "has no pixels"],
   ];

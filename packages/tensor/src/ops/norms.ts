@@ -5,6 +5,7 @@ import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { isGradEnabled } from "../autograd/grad-mode.js";
 import { castTo } from "../dispatch/cast.js";
+import { composite } from "../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
@@ -141,8 +142,12 @@ function requireParameters(
       throw new ShapeError(
         `${name}: weight and bias need the shape [${shape}], not [${parameter.shape}]`,
       );
-  if (product(shape) === 0)
-    throw new ShapeError(`${name}: [${shape}] has no elements to normalise over`);
+}
+
+/** The norm of lines without elements, from which all operands have gradients. */
+function ofNothing(x: Tensor, weight: Tensor | undefined, bias: Tensor | undefined): Tensor {
+  const scaled = weight ? x.mul(weight) : x.mul(1);
+  return castTo(bias ? scaled.add(bias) : scaled, x.dtype);
 }
 
 /** Normalises over the last dimensions, which are those of `normalizedShape`. */
@@ -161,6 +166,8 @@ function overLast(
     );
   requireParameters(name, x, shape, [weight, bias]);
   const width = product(shape);
+  if (width === 0)
+    return composite({ name, castPolicy: op.castPolicy }, ofNothing)(x, weight, bias);
   return op.apply(
     [x, weight, bias].filter((tensor) => tensor !== undefined),
     {
@@ -278,6 +285,7 @@ export const groupNorm: (
         `groupNorm: an input [batch, ..., channels] of shape [${x.shape}] cannot be divided into ${groups} groups of channels`,
       );
     requireParameters("groupNorm", x, [channels], [weight, bias]);
+    if (channels === 0) throw new ShapeError(`groupNorm: [${x.shape}] has no channels`);
     const pixels = product(x.shape.slice(1, -1));
     if (pixels === 0)
       throw new ShapeError(`groupNorm: an image of shape [${x.shape}] has no pixels`);

@@ -8,7 +8,7 @@ import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op
 import { ShapeError } from "../errors.js";
 import { isSameShape } from "../shapes.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { eq, ne } from "./comparison.js";
+import { eq, keepWhere, logicalNot, lt, ne } from "./comparison.js";
 import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
 import { cumprod } from "./scan.js";
@@ -94,6 +94,20 @@ const toExtrema = ({ x, y, g, attributes }: ReductionBackward): Tensor => {
 
 export const maxOp: Op<Reduction> = reduceOp("amax", "max", "none", toExtrema);
 export const minOp: Op<Reduction> = reduceOp("amin", "min", "none", toExtrema);
+
+/** The largest elements of neighbouring axes, each of which has the whole gradient; so have all elements of a line with a NaN. */
+const maxToEach: Op<Reduction> = reduceOp("amaxToEach", "max", "none", ({ x, y, g }) =>
+  keepWhere(g.expand(x.shape), logicalNot(lt(x, y))),
+);
+
+/** Maximum over the last axis, 0 of no elements. Equal maxima have the whole gradient each, unlike those of `amax`. */
+export const amaxToEach = (x: Tensor): Tensor => {
+  const last = x.rank - 1;
+  const lead = x.shape.slice(0, last);
+  return x.shape[last] === 0
+    ? sum(x, last)
+    : maxToEach.apply([x], { first: last, last }).reshape(lead);
+};
 
 /**
  * The gradient is the product of all other elements, computed from those before and those behind: correct where some are

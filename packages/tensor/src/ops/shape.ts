@@ -147,7 +147,10 @@ export const transpose: (x: Tensor, a: number, b: number) => Tensor = checked(
   "transpose",
   { x: kinds.tensor, a: kinds.integer, b: kinds.integer },
   (x: Tensor, a: number, b: number): Tensor => {
-    const [from, to] = [axisOf("transpose", x, a), axisOf("transpose", x, b)];
+    // A scalar is a line of one element, as in torch.
+    const given = x.rank === 0 ? { shape: [1] } : x;
+    const [from, to] = [axisOf("transpose", given, a), axisOf("transpose", given, b)];
+    if (x.rank === 0) return x;
     const order = x.shape.map((_, d) => d);
     return permute(x, order.with(from, to).with(to, from));
   },

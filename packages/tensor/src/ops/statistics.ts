@@ -7,7 +7,7 @@ import { castTo } from "../dispatch/cast.js";
 import { type Composite, composite } from "../dispatch/composite.js";
 import type { Op } from "../dispatch/op.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { isFiniteNumber, keepWhere, ne } from "./comparison.js";
+import { eq, isFiniteNumber, keepWhere, logicalNot, maskedFill, ne } from "./comparison.js";
 import { gather } from "./indexing.js";
 import { pointwise } from "./pointwise.js";
 import { inDType, inFloat32 } from "./precision.js";
@@ -18,6 +18,8 @@ import { pow } from "./transcendental.js";
 import { axisOf } from "./windows.js";
 
 type Axes = number | readonly number[];
+
+const infinity = Number.POSITIVE_INFINITY;
 
 const overAxes = { axes: kinds.axes, keepDimensions: kinds.flag };
 
@@ -37,8 +39,10 @@ const root: Op<number> = pointwise<number>({
   constants: (p) => [1 / p],
   backward: ({ inputs, outputs, gradients, attributes: p }) => {
     const [s, y] = [inputs[0] as Tensor, outputs[0] as Tensor];
-    const slope = y.div(s).mul(1 / p);
-    return [(gradients[0] as Tensor).mul(keepWhere(slope, ne(y, 0)))];
+    const isRoot = ne(y, 0);
+    // Not divided by 0, whose derivative would make second derivatives NaN.
+    const slope = y.div(maskedFill(s, logicalNot(isRoot), 1)).mul(1 / p);
+    return [(gradients[0] as Tensor).mul(keepWhere(slope, isRoot))];
   },
 });
 
@@ -144,9 +148,9 @@ function normOf(x: Tensor, { ord = 2, axes, keepDimensions = false }: VectorNorm
   const magnitude = x.abs();
   const keep = { keepDimensions };
   switch (ord) {
-    case Number.POSITIVE_INFINITY:
+    case infinity:
       return amax(magnitude, axes, keep);
-    case Number.NEGATIVE_INFINITY:
+    case -infinity:
       return amin(magnitude, axes, keep);
     case 0:
       return sum(castTo(ne(x, 0), "float32"), axes, keep);
@@ -155,8 +159,15 @@ function normOf(x: Tensor, { ord = 2, axes, keepDimensions = false }: VectorNorm
     case 2:
       return root.apply([sum(x.square(), axes, keep)], 2);
     default:
-      return root.apply([sum(pow(magnitude, ord), axes, keep)], ord);
+      return root.apply([sum(powerOf(magnitude, ord), axes, keep)], ord);
   }
+}
+
+/** |x|^p, of which the gradient is 0 at 0 as in torch, also where the slope is infinite: for p below 1. */
+function powerOf(magnitude: Tensor, p: number): Tensor {
+  if (p > 1) return pow(magnitude, p);
+  const isZero = eq(magnitude, 0);
+  return maskedFill(pow(maskedFill(magnitude, isZero, 1), p), isZero, p > 0 ? 0 : infinity);
 }
 
 /** Elements along an axis, and their indices. */

@@ -170,9 +170,19 @@ export const select: (x: Tensor, axis: number, index: number) => Tensor = checke
   },
 );
 
+/** Sizes of pieces of one size; the last may be shorter. Nothing is one piece without elements. */
+function piecesOf(length: number, size: number): readonly number[] {
+  if (length === 0) return [0];
+  if (!(Number.isInteger(size) && size > 0))
+    throw new ShapeError(`split: size ${size} is no whole number above 0`);
+  return Array.from({ length: Math.ceil(length / size) }, (_, i) =>
+    Math.min(size, length - i * size),
+  );
+}
+
 /**
  * Splits a tensor along an axis into pieces of the given sizes, which add up to its size, or of one size; the last may be
- * shorter.
+ * shorter. An axis of size 0 gives one piece of one size.
  */
 export const split: (x: Tensor, sizes: number | readonly number[], axis?: number) => Tensor[] =
   checked(
@@ -181,12 +191,7 @@ export const split: (x: Tensor, sizes: number | readonly number[], axis?: number
     (x: Tensor, sizes: number | readonly number[], axis = 0): Tensor[] => {
       const d = axisOf("split", x, axis);
       const length = x.shape[d] as number;
-      const all =
-        typeof sizes === "number"
-          ? Array.from({ length: Math.ceil(length / sizes) }, (_, i) =>
-              Math.min(sizes, length - i * sizes),
-            )
-          : sizes;
+      const all = typeof sizes === "number" ? piecesOf(length, sizes) : sizes;
       if (all.reduce((a, b) => a + b, 0) !== length)
         throw new ShapeError(`split: sizes ${all} do not add up to axis ${axis} of [${x.shape}]`);
       let start = 0;
@@ -197,12 +202,15 @@ export const split: (x: Tensor, sizes: number | readonly number[], axis?: number
     },
   );
 
-/** Splits a tensor along an axis into at most `count` pieces of equal size; the last may be shorter. */
+/** Splits a tensor along an axis into at most `count` pieces of equal size; the last may be shorter. Size 0 gives `count` of size 0. */
 export const chunk: (x: Tensor, count: number, axis?: number) => Tensor[] = checked(
   "chunk",
   { x: kinds.tensor, count: kinds.integer, axis: kinds.optional(kinds.integer) },
-  (x: Tensor, count: number, axis = 0): Tensor[] =>
-    split(x, Math.max(1, Math.ceil((x.shape[axisOf("chunk", x, axis)] as number) / count)), axis),
+  (x: Tensor, count: number, axis = 0): Tensor[] => {
+    if (count < 1) throw new ShapeError(`chunk: count ${count} is below 1`);
+    const length = x.shape[axisOf("chunk", x, axis)] as number;
+    return split(x, length === 0 ? Array<0>(count).fill(0) : Math.ceil(length / count), axis);
+  },
 );
 
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);

@@ -1,12 +1,14 @@
 import * as kinds from "../../arguments/kinds.js";
 import { castTo } from "../../dispatch/cast.js";
 import { type Composite, composite } from "../../dispatch/composite.js";
+import { ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { clamp } from "../activations.js";
 import { eq, gt, keepWhere, le, maskedFill } from "../comparison.js";
 import { atLeast } from "../distances.js";
 import { abs } from "../elementwise.js";
 import { sum } from "../reduce.js";
+import { unsqueeze } from "../shape.js";
 import { type ElementLoss, elementLoss, requireSameShape } from "./element-loss.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
@@ -135,7 +137,20 @@ export interface GaussianNllOptions extends ReductionOptions {
   readonly eps?: number;
 }
 
-/** (log variance + (input − target)² / variance) / 2, as torch.nn.functional.gaussian_nll_loss, in float32. */
+/** A variance of the shape of the input, or one of each row as [..., 1]. */
+function ofRows({ shape }: Tensor, variance: Tensor): Tensor {
+  const [given, rows] = [variance.shape.join(), shape.slice(0, -1)];
+  if (given === shape.join() || given === [...rows, 1].join()) return variance;
+  if (given === rows.join()) return unsqueeze(variance, -1);
+  throw new ShapeError(
+    `gaussianNllLoss: a variance [${variance.shape}] is neither one of each element of [${shape}] nor one of each row`,
+  );
+}
+
+/**
+ * (log variance + (input − target)² / variance) / 2, as torch.nn.functional.gaussian_nll_loss, in float32. The variance has the shape of
+ * the input, or is one of each row: [...] or [..., 1] for an input [..., size].
+ */
 export const gaussianNllLoss: Composite<
   (input: Tensor, target: Tensor, variance: Tensor, options?: GaussianNllOptions) => Tensor
 > = composite(
@@ -155,8 +170,8 @@ export const gaussianNllLoss: Composite<
     variance: Tensor,
     { full = false, eps = 1e-6, reduction }: GaussianNllOptions = {},
   ): Tensor => {
-    requireSameShape("gaussianNllLoss", { input, target, variance });
-    const least = atLeast(castTo(variance, "float32"), eps);
+    requireSameShape("gaussianNllLoss", { input, target });
+    const least = atLeast(castTo(ofRows(input, variance), "float32"), eps);
     const squares = castTo(input, "float32").sub(castTo(target, "float32")).square();
     const losses = least.log().add(squares.div(least)).mul(0.5);
     return reduced(full ? losses.add(0.5 * Math.log(2 * Math.PI)) : losses, reduction);
