@@ -1,6 +1,13 @@
 import { expect, it } from "vitest";
 import { requireKnownOptions } from "./known-options.js";
 
+const kinds = {
+  accumulate: "any",
+  allowNonFiniteLoss: "any",
+  checkpoints: "any",
+  clip: "function",
+};
+
 const part = { stateDict: () => ({}), loadStateDict: () => {} };
 const store = { newest: () => {}, save: () => {} };
 const checkpoints = { store, parts: { model: part, optimizer: part } };
@@ -18,14 +25,14 @@ it.each([
   [{ checkpoints: { ...checkpoints, resume: true } }, 'checkpoints.resume is true: it must be "a'],
   [{ checkpoints: { ...checkpoints, resume: "yes" } }, 'checkpoints.resume is "yes": it must be'],
 ])("what training cannot use is refused in a line: %j", (options, message) => {
-  expect(() => requireKnownOptions(options as never)).toThrow(message);
+  expect(() => requireKnownOptions(options as never, kinds as never)).toThrow(message);
 });
 
 it("what it can use is not", () => {
   const resume = { path: "here", step: 1, parts: {} };
   for (const each of [{}, { checkpoints }, { checkpoints: { ...checkpoints, resume: "auto" } }])
-    expect(() => requireKnownOptions(each as never)).not.toThrow();
+    expect(() => requireKnownOptions(each as never, kinds as never)).not.toThrow();
   expect(() =>
-    requireKnownOptions({ checkpoints: { ...checkpoints, resume } as never }),
+    requireKnownOptions({ checkpoints: { ...checkpoints, resume } } as never, kinds as never),
   ).not.toThrow();
 });

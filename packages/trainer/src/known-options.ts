@@ -1,26 +1,18 @@
-import type { TrainOptions } from "./train.js";
 import type { TrainingCheckpoints } from "./training-state.js";
 
-type Kinds<Options> = Readonly<Record<keyof Options, "function" | "any">>;
+/** The kind of each option. */
+export type Kinds<Options> = Readonly<Record<keyof Options, "function" | "any">>;
 
-const ofTraining: Kinds<TrainOptions<never>> = {
-  ...{ runtime: "any", device: "any", precision: "any", loss: "function", optimizer: "any" },
-  ...{ scaler: "any", epochs: "any", maxSteps: "any", batches: "function" },
-  ...{ batchesFrom: "function", accumulate: "any", samples: "function", reduce: "function" },
-  ...{ clip: "function", hooks: "any", checkpoints: "any", lr: "function", onOverflow: "any" },
-  ...{ allowNonFiniteLoss: "any", reportInterval: "any", onStep: "function" },
-  ...{ onEvaluation: "function", signal: "any" },
-};
 const ofCheckpoints: Kinds<TrainingCheckpoints> = {
   ...{ store: "any", parts: "any", every: "any", atEnd: "any", resume: "any", tables: "any" },
   ...{ onNote: "function" },
 };
 
 /** Throws a TypeError for unknown options, which would have no effect, and for what is no function, store or checkpoint. */
-export function requireKnownOptions(options: {
-  readonly checkpoints?: Partial<TrainingCheckpoints> | undefined;
-}): void {
-  requireKinds("train()", options, ofTraining);
+export function requireKnownOptions<
+  Options extends { readonly checkpoints?: Partial<TrainingCheckpoints> | undefined },
+>(options: Options, kinds: Kinds<Options>): void {
+  requireKinds("train()", options, kinds);
   const { checkpoints } = options;
   if (!checkpoints) return;
   requireKinds("checkpoints", checkpoints, ofCheckpoints);

@@ -1,7 +1,7 @@
 import { kernelTable } from "@halfstep/kernels/planner";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { requireEvery } from "./hooks.js";
-import { requireKnownOptions } from "./known-options.js";
+import { type Kinds, requireKnownOptions } from "./known-options.js";
 import { recipeFor } from "./precision.js";
 import { requireOptions } from "./required-options.js";
 import { sha256OfText } from "./sha256.js";
@@ -15,6 +15,15 @@ import {
   type TrainingState,
 } from "./training-state.js";
 
+const kinds: Kinds<TrainOptions<never>> = {
+  ...{ runtime: "any", device: "any", precision: "any", loss: "function", optimizer: "any" },
+  ...{ scaler: "any", epochs: "any", maxSteps: "any", batches: "function" },
+  ...{ batchesFrom: "function", accumulate: "any", samples: "function", reduce: "function" },
+  ...{ clip: "function", hooks: "any", checkpoints: "any", lr: "function", onOverflow: "any" },
+  ...{ allowNonFiniteLoss: "any", reportInterval: "any", onStep: "function" },
+  ...{ onEvaluation: "function", signal: "any" },
+};
+
 /** Checks options, and restores all states from the checkpoint from which training continues. */
 export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<TrainingRun<Batch>> {
   requireOptions("train", options, {
@@ -27,7 +36,7 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
     batches: "a function that gives the batches of an epoch",
     lr: "a function that tells the learning rate, for the metrics",
   });
-  requireKnownOptions(options);
+  requireKnownOptions(options, kinds);
   const { scaler, onOverflow = "skip", accumulate = 1, hooks = {}, checkpoints } = options;
   if (onOverflow === "retry" && !(scaler.enabled && scaler.rule.dynamic))
     throw new RangeError(

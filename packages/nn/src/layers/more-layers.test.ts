@@ -81,12 +81,6 @@ test("an embedding has rows from N(0, 1), zeros for the padding word, and gradie
   const gradient = await valuesOf(layer.weight.grad as Tensor);
   const perWord = Array.from({ length: 100 }, (_, word) => gradient[word * 32]);
   expect(perWord).toEqual(Array.from({ length: 100 }, (_, w) => (w === 7 ? 2 : w === 0 ? 1 : 0)));
-  const padded = (paddingIndex: number): Embedding =>
-    new Embedding(runtime, 4, 2, { paddingIndex, generator: new Generator(1) });
-  expect(padded(-1).paddingIndex).toBe(3);
-  expect((await valuesOf(padded(-1).weight)).slice(6)).toEqual([0, 0]);
-  for (const wrong of [4, -5, 0.5])
-    expect(() => padded(wrong)).toThrow(`Embedding: paddingIndex ${wrong} is none of the 4 words`);
 });
 
 test("a padding index is a row of the table, from the start or from the end", async () => {
