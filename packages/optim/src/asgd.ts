@@ -21,7 +21,8 @@ export interface ASGDOptions extends Partial<ASGDGroupOptions>, OptimizerOptions
 
 /**
  * Averaged SGD (Polyak and Juditsky 1992) with the arithmetic of torch.optim.ASGD. The averages are `ax` in the state of each parameter,
- * in float32. A schedule's rate counts for its own step; torch takes it one step later.
+ * in float32. A new rate, by a schedule or by hand, counts for the next step; torch takes it one
+ * step later.
  *
  * @example
  * const optimizer = new ASGD(target, flat, { lr: 1e-2, t0: 1000 });
