@@ -10,6 +10,8 @@ export interface MlflowOptions {
   readonly trackingUri?: string | undefined;
   /** Default: `MLFLOW_EXPERIMENT_NAME`, or "Default". */
   readonly experiment?: string | undefined;
+  /** Milliseconds that the server has for what is sent at once, also at the end of a run. Default 5000. */
+  readonly patience?: number | undefined;
 }
 
 interface Metric {
@@ -39,6 +41,7 @@ const [mostMetrics, mostParameters, longestParameter] = [1000, 100, 500];
 export function mlflowTracker({
   trackingUri = process.env.MLFLOW_TRACKING_URI,
   experiment = process.env.MLFLOW_EXPERIMENT_NAME ?? "Default",
+  patience = 5000,
 }: MlflowOptions = {}): Tracker {
   if (trackingUri === undefined || trackingUri === "")
     throw new RangeError(
@@ -48,7 +51,7 @@ export function mlflowTracker({
     throw new RangeError(
       `MLFLOW_TRACKING_URI is ${trackingUri}: give the address of an MLflow server, such as http://127.0.0.1:5000`,
     );
-  const server = new Server(trackingUri);
+  const server = new Server(trackingUri, patience);
   return (run): MetricsSink => {
     const tracked = new MlflowRun(server, experiment, run);
     return {
@@ -85,6 +88,7 @@ class MlflowRun {
         ),
       most: mostMetrics,
       every: 2000,
+      patience: server.patience,
     });
   }
 
@@ -177,7 +181,7 @@ class MlflowRun {
   #update(
     status: string,
     end: number | undefined,
-    signal = AbortSignal.timeout(5000),
+    signal = AbortSignal.timeout(this.#server.patience),
   ): Promise<unknown> {
     const ended = end === undefined ? {} : { end_time: end };
     return this.#server.post("runs/update", { run_id: this.#runId, status, ...ended }, signal);
@@ -200,9 +204,12 @@ const parametersOf = (settings: Settings): readonly { key: string; value: string
 /** The calls of the REST API. */
 class Server {
   readonly address: string;
+  /** Milliseconds. */
+  readonly patience: number;
   readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(address: string) {
+  constructor(address: string, patience: number) {
+    this.patience = patience;
     this.address = address.replace(/\/+$/, "");
     this.#headers = { "content-type": "application/json", ...authorization() };
   }

@@ -8,10 +8,9 @@ interface OutboxOptions<Item> {
   readonly most: number;
   /** Milliseconds between two calls. */
   readonly every: number;
+  /** Milliseconds that a call may take, also the last one. */
+  readonly patience: number;
 }
-
-/** Milliseconds that a call may take, also the last one. */
-const patience = 5000;
 
 /** The most items that wait for a server that is away: older ones are dropped. */
 const longest = 100_000;
@@ -41,7 +40,7 @@ export class Outbox<Item> {
   /** Sends the rest, within the time of one call. Returns how many items did not arrive. */
   async close(): Promise<number> {
     clearInterval(this.#timer);
-    const ended = AbortSignal.timeout(patience);
+    const ended = AbortSignal.timeout(this.#options.patience);
     await this.#underWay;
     while (this.#items.length > 0 && (await this.#sendNext(ended)));
     return this.#items.length;
@@ -55,7 +54,7 @@ export class Outbox<Item> {
   }
 
   async #sendAll(): Promise<void> {
-    const ended = AbortSignal.timeout(patience);
+    const ended = AbortSignal.timeout(this.#options.patience);
     while (this.#items.length > 0 && (await this.#sendNext(ended)));
   }
 
