@@ -175,7 +175,8 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: "node_modules" },
-    exclude: { path: "(^|/)dist/" },
+    // A build beside this check writes a bundled configuration for a moment.
+    exclude: { path: "(^|/)dist/|\\.config\\.bundled_" },
     tsPreCompilationDeps: true,
     enhancedResolveOptions: {
       exportsFields: ["exports"],

@@ -114,7 +114,7 @@ const cases: readonly Case[] = [
           : approximate,
     }),
   ),
-  ...[0, 1, 2, 3, -1, -2, 0.5, -2.5, 101].map(
+  ...[0, 1, 2, 3, -1, -2, 0.5, -2.5, 101, 1 / 3, -0.2].map(
     (c): Case => ({
       expression: expressions.pow,
       tolerance: c > 64 ? { relative: 2 ** -15, absolute: 2 ** -120 } : approximate,

@@ -21,7 +21,12 @@ const scalarPower = leaf({
   functions: (name) => /* wgsl */ `
 fn ${name}_magnitude(x: vec4f, n: f32, whole: bool) -> vec4f {
   if (n == 0.5) { return sqrt(x); }
-  if (!whole || n > 64.0) { return exp2(n * log2(abs(x))); }
+  if (!whole || n > 64.0) {
+    // Adapters differ in the logarithm of 0 and of infinity: a power of either is itself.
+    let a = abs(x);
+    let bits = bitcast<vec4u>(a);
+    return select(exp2(n * log2(a)), a, (bits == vec4u(0u)) | (bits == vec4u(0x7f800000u)));
+  }
   var result = vec4f(1.0);
   var factor = x;
   for (var k = u32(n); k > 0u; k >>= 1u) {
