@@ -196,7 +196,7 @@ const rowOps = (rows: number, columns: number): Record<string, Family> => {
     [`scan ${of}`]: {
       ...{ operands: { a: length }, length },
       run: (target, { a }, out) =>
-        target.launch(scan({ input: a, out }, { op: "sum", ...shape, reverse: true })),
+        scan(target, { input: a, out }, { op: "sum", ...shape, reverse: true }),
     },
     [`reduce rows of ${of}`]: {
       ...{ operands: { a: length }, length: rows },

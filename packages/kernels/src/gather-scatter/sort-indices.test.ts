@@ -10,6 +10,7 @@ const cases = [
   { count: 2049, size: 15 },
   { count: 2100, size: 1 },
   { count: 5001, size: 70_000 },
+  { count: 20_003, size: 300 },
 ];
 
 const keysOf = ({ count, size }: (typeof cases)[number]): number[] =>

@@ -1,5 +1,6 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
+import { scan } from "../reductions/scan.js";
 import { scratch } from "../scratch.js";
 
 /** Up to this many keys, comparing all with all is faster than the launches of a radix sort. */
@@ -32,14 +33,15 @@ export function sortIndices<B>(
     const scalars = { count, size, shift, blocks, isFirst: order ? 0 : 1 };
     // The first round uses the places in order, and reads no `order`.
     const from = order ?? keys;
-    const [counts, starts, next] = [
+    const [counts, ends, next] = [
       integers(digits * blocks),
       integers(digits * blocks),
       integers(count),
     ];
     target.launch({ kernel: countDigits, bindings: [keys, from, counts], scalars });
-    target.launch({ kernel: digitStarts, bindings: [counts, starts], scalars: { blocks } });
-    target.launch({ kernel: placeDigits, bindings: [keys, from, starts, next], scalars });
+    // Counts are ordered by digit, then by block, as the elements will be.
+    scan(target, { input: counts, out: ends }, { op: "sum", rows: 1, columns: digits * blocks });
+    target.launch({ kernel: placeDigits, bindings: [keys, from, counts, ends, next], scalars });
     order = next;
   }
   return order as Binding<B>;
@@ -127,48 +129,27 @@ ${overBlock("counts[d] += 1u;")}  for (var d = 0u; d < ${digits}u; d++) { store_
   },
 });
 
-/**
- * starts = the start of the elements of each digit and block: sums of all counts before, with an invocation for each digit.
- */
-const digitStarts: Kernel = defineKernel({
-  name: "digitStarts",
-  bindings: [read("counts"), write("starts")],
-  scalars: [{ name: "blocks", type: "u32" }],
-  body: () => `@compute @workgroup_size(${digits})
-fn main(@builtin(local_invocation_index) digit: u32) {
-  var start = 0u;
-  for (var i = 0u; i < digit * s.blocks; i++) { start += at_counts(i); }
-  for (var i = digit * s.blocks; i < (digit + 1u) * s.blocks; i++) {
-    store_starts(i, start);
-    start += at_counts(i);
-  }
-}
-`,
-  workgroups: () => [1, 1, 1],
-  reference([counts, starts]) {
-    let start = 0;
-    for (const [i, count] of (counts as KernelView).entries()) {
-      (starts as KernelView)[i] = start;
-      start += count;
-    }
-  },
-});
-
 /** next = the places in the order of their digits. */
 const placeDigits: Kernel = defineKernel({
   name: "placeDigits",
-  bindings: [read("keys"), read("order"), read("starts"), write("next")],
+  bindings: [read("keys"), read("order"), read("counts"), read("ends"), write("next")],
   scalars: radixScalars,
   body: () => `${linearMain()}
   if (index >= s.blocks) { return; }
   var starts: array<u32, ${digits}>;
-  for (var d = 0u; d < ${digits}u; d++) { starts[d] = at_starts(d * s.blocks + index); }
+  for (var d = 0u; d < ${digits}u; d++) {
+    let part = d * s.blocks + index;
+    starts[d] = at_ends(part) - at_counts(part);
+  }
 ${overBlock("store_next(starts[d], k);\n    starts[d] += 1u;")}}
 `,
   workgroups: ({ blocks }) => linearWorkgroups(blocks as number),
-  reference([keys, order, starts, next], scalars) {
+  reference([keys, order, counts, ends, next], scalars) {
     const values = scalars as RadixScalars;
-    const places = Array.from(starts as KernelView);
+    const places = Array.from(
+      ends as KernelView,
+      (end, part) => end - ((counts as KernelView)[part] as number),
+    );
     eachDigit(keys as KernelView, order as KernelView, values, (block, digit, place) => {
       const at = digit * values.blocks + block;
       (next as KernelView)[places[at] as number] = place;

@@ -1,7 +1,8 @@
-import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { type Domain, domainOf, dtypesOf, quadType, scalarType } from "../domain.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
+import { scanLongRows } from "./long-sums.js";
 
 /**
  * The recurrence along a row: h = h + x, h = h · x, or the linear recurrence h = m · h + x, which computes the derivatives of
@@ -18,11 +19,16 @@ export interface ScanAttributes {
   readonly reverse?: boolean;
 }
 
+/** Sums of longer rows are divided. */
+const longRow = 1024;
+
 /**
  * out[rows, columns] = the running sum, product or recurrence along each row, in float32; sums and products of integers modulo 2^32. One
- * invocation scans a row.
+ * invocation scans a row. Sums of rows of more than 1024 elements are computed in chunks; products are not, because that of a chunk
+ * may overflow where the running product does not.
  */
 export function scan<B>(
+  target: LaunchTarget<B>,
   operands: {
     readonly input: Binding<B>;
     /** m of the recurrence, like the input. */
@@ -30,19 +36,23 @@ export function scan<B>(
     readonly out: Binding<B>;
   },
   { op, rows, columns, reverse = false }: ScanAttributes,
-): Launch<B> {
+): void {
   const { input, multiplier, out } = operands;
   const count = rows * columns;
   requireLengths("scan", operands, { input: count, multiplier: count, out: count });
   if ((op === "recurrence") !== (multiplier !== undefined))
     throw new RangeError(`scan: a multiplier belongs to a recurrence, not to a ${op}`);
+  if (op === "sum" && columns > longRow) {
+    scanLongRows(target, input, out, { rows, columns, reverse });
+    return;
+  }
   // Where rows are not whole quads, an invocation scans four rows, which together are.
   const quads = columns % 4 === 0 ? columns / 4 : columns;
-  return {
+  target.launch({
     kernel: kernelsOf(domainOf(input.dtype), op)[reverse ? "reverse" : "forward"],
     bindings: multiplier ? [input, multiplier, out] : [input, out],
     scalars: { count, columns, quads },
-  };
+  });
 }
 
 interface ScanStep {

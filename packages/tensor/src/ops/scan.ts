@@ -22,7 +22,7 @@ const cumsumOp: Op<Direction> = defineOp<Direction>({
   shape: ([x]) => [x as TensorSpec],
   forward({ target, inputs, outputs, attributes }) {
     const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
-    target.launch(kernels.scan({ input, out }, { op: "sum", ...rowsOf(input), ...attributes }));
+    kernels.scan(target, { input, out }, { op: "sum", ...rowsOf(input), ...attributes });
   },
   backward: ({ gradients, attributes: { reverse } }) => [
     cumsumOp.apply([gradients[0] as Tensor], { reverse: !reverse }),
@@ -35,7 +35,7 @@ const cumprodOp: Op<Direction> = defineOp<Direction>({
   shape: ([x]) => [x as TensorSpec],
   forward({ target, inputs, outputs, attributes }) {
     const [input, out] = [inputs[0] as Operand, outputs[0] as Operand];
-    target.launch(kernels.scan({ input, out }, { op: "product", ...rowsOf(input), ...attributes }));
+    kernels.scan(target, { input, out }, { op: "product", ...rowsOf(input), ...attributes });
   },
   // Without division, so that zeros among the factors are correct.
   backward({ inputs, outputs, gradients, attributes: { reverse } }) {
@@ -53,11 +53,10 @@ const recurrence: Op<Direction> = defineOp<Direction>({
   shape: ([x]) => [x as TensorSpec],
   forward({ target, inputs, outputs, attributes }) {
     const [input, multiplier] = inputs as [Operand, Operand];
-    target.launch(
-      kernels.scan(
-        { input, multiplier, out: outputs[0] as Operand },
-        { op: "recurrence", ...rowsOf(input), ...attributes },
-      ),
+    kernels.scan(
+      target,
+      { input, multiplier, out: outputs[0] as Operand },
+      { op: "recurrence", ...rowsOf(input), ...attributes },
     );
   },
   backward({ inputs, outputs, gradients, needs, attributes: { reverse } }) {
