@@ -11,6 +11,7 @@ import { defineKernel, defineWovenKernel, linearMain, linearWorkgroups } from ".
 import { requireLengths } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { byRowWalk, type RowWalk, rowWalk, unitOf } from "../wgsl/quad-units.js";
+import { blockSize, sumBlocks } from "./block-sums.js";
 import { sortIndices } from "./sort-indices.js";
 
 /** Shapes of a sum of rows by index. */
@@ -25,9 +26,9 @@ export interface AddRowsAttributes {
 
 /**
  * out[outer, size, inner] = for each place of the middle axis the sum of the source's places with that index (uint32, [count]): the
- * gradient of an embedding. Sums are float32, in the order of the source, and need no atomics: the places are sorted by index (a
- * stable sort), and the segment of each index is added up. Indices that are not below `size` are ignored. Integers of 32 bits are added
- * modulo 2^32.
+ * gradient of an embedding. Sums are float32, in a fixed order, and need no atomics: the places are sorted by index (a stable sort), and
+ * the segment of each index is added up in the order of the source. Of more than 4096 places, blocks that lie within one segment are
+ * added up first. Indices that are not below `size` are ignored. Integers of 32 bits are added modulo 2^32.
  */
 export function addRows<B>(
   target: LaunchTarget<B>,
@@ -55,8 +56,7 @@ export function putRows<B>(
 }
 
 /**
- * Launches the functions above, and "addTo": out = base, with the source's places added to those that their indices name, in the
- * order of the source.
+ * Launches the functions above, and "addTo": out = base, with the source's places added to those that their indices name.
  */
 export function launchSegments<B>(
   target: LaunchTarget<B>,
@@ -85,10 +85,20 @@ export function launchSegments<B>(
     scalars: { count, size },
   });
   const walk = rowWalk(inner);
+  const domain = domainOf(out.dtype);
+  const scalars = { length, size, inner: inner / unitOf(walk), count };
+  const rest = [...(base ? [base] : []), source, out];
+  const block = op === "putRows" ? undefined : blockSize(count);
+  if (op === "putRows" || block === undefined) {
+    const kernel = segmentKernels[domain][op][walk];
+    target.launch({ kernel, bindings: [starts, order, ...rest], scalars });
+    return;
+  }
+  const sums = sumBlocks(target, { index, order, source }, { outer, count, inner, size, block });
   target.launch({
-    kernel: segmentKernels[domainOf(out.dtype)][op][walk],
-    bindings: [starts, order, ...(base ? [base] : []), source, out],
-    scalars: { length, size, inner: inner / unitOf(walk), count },
+    kernel: blockKernels[domain][op][walk],
+    bindings: [starts, order, sums, ...rest],
+    scalars: { ...scalars, block },
   });
 }
 
@@ -134,13 +144,17 @@ const segmentStarts: Kernel = defineKernel({
   },
 });
 
-function makeKernel(op: Segments, walk: RowWalk, domain: Domain): Kernel {
+/** Whether a kernel adds places one by one, or takes the sums of the blocks that a segment holds. */
+type Terms = "places" | "blocks";
+
+function makeKernel(op: Segments, walk: RowWalk, domain: Domain, terms: Terms = "places"): Kernel {
   const isFloat = domain === "float";
   const dtypes = dtypesOf(domain);
   const isGather = walk === "gather";
   const load = isGather ? "at" : "load";
   const adds = op !== "putRows";
   const hasBase = op !== "addRows";
+  const inBlocks = terms === "blocks";
   const stored = isGather
     ? `${quadType(domain)}(${[0, 1, 2, 3].map((l) => `total(q * 4u + ${l}u)`).join(", ")})`
     : "total(q)";
@@ -148,22 +162,32 @@ function makeKernel(op: Segments, walk: RowWalk, domain: Domain): Kernel {
     name: adds ? "addSegments" : "putSegments",
     ...(isFloat && { epilogue: "store" }),
     factors: 5,
-    variant: `${walk}${adds && hasBase ? ",base" : ""}${isFloat ? "" : `,${domain}`}`,
+    variant: `${walk}${adds && hasBase ? ",base" : ""}${isFloat ? "" : `,${domain}`}${inBlocks ? ",blocks" : ""}`,
     bindings: [
       integers("starts", "read"),
       integers("order", "read"),
+      ...(inBlocks ? [{ name: "sums", access: "read", dtypes } as const] : []),
       ...(hasBase ? [{ name: "base", access: "read", dtypes } as const] : []),
       { name: "source", access: "read", dtypes },
       { name: "out", access: "write", dtypes },
     ],
-    scalars: ["length", "size", "inner", "count"].map((name) => ({ name, type: "u32" })),
-    streams: (_, name) => walk === "pairs" && name !== "starts" && name !== "order",
+    scalars: ["length", "size", "inner", "count", ...(inBlocks ? ["block"] : [])].map((name) => ({
+      ...{ name, type: "u32" as const },
+    })),
+    // Sums have 32 bits.
+    streams: (_, name) => walk === "pairs" && !["starts", "order", "sums"].includes(name),
     body(_context, _woven, quads = 1) {
       const inPairs = quads === 2;
       const quad = isGather ? scalarType(domain) : quadType(domain);
       const inner = inPairs ? "(s.inner / 2u)" : "s.inner";
       const from = (m: string): string =>
         `${load}_source((start + at_order(${m})) * ${inner} + e % ${inner})`;
+      const blockSum = (place: string): string => {
+        const at = `(${place}) * ${inner} + e % ${inner}`;
+        return inPairs
+          ? `mat2x4f(load_sums((${at}) * 2u), load_sums((${at}) * 2u + 1u))`
+          : `${load}_sums(${at})`;
+      };
       const zero = inPairs ? "mat2x4f()" : `${quad}(0${isFloat ? ".0" : ""})`;
       return `
 fn total(e: u32) -> ${inPairs ? "mat2x4f" : quad} {
@@ -174,7 +198,17 @@ fn total(e: u32) -> ${inPairs ? "mat2x4f" : quad} {
 ${
   adds
     ? `  var sum = ${hasBase ? `${load}_base(e)` : zero};
-  for (var m = first; m < end; m++) { sum += ${from("m")}; }
+${
+  inBlocks
+    ? `  let block = (first + s.block - 1u) / s.block;
+  let blocks = max(block, end / s.block);
+  let head = select(block * s.block, end, block == blocks);
+  for (var m = first; m < head; m++) { sum += ${from("m")}; }
+  let row = e / ${inner} / s.size * (s.count / s.block);
+  for (var b = block; b < blocks; b++) { sum += ${blockSum("row + b")}; }
+  for (var m = max(head, blocks * s.block); m < end; m++) { sum += ${from("m")}; }`
+    : `  for (var m = first; m < end; m++) { sum += ${from("m")}; }`
+}
   return sum;`
     : `  if (first == end) { return ${load}_base(e); }
   return ${from("end - 1u")};`
@@ -196,7 +230,7 @@ ${linearMain()}
       const inner = (scalars.inner as number) * unitOf(walk);
       const outer = y.length / (size * inner);
       const results = hasBase
-        ? Float64Array.from(views[2] as KernelView)
+        ? Float64Array.from(views.at(-3) as KernelView)
         : new Float64Array(y.length);
       for (let o = 0; o < outer; o++)
         for (let place = 0; place < size; place++)
@@ -225,6 +259,17 @@ const segmentKernels = {
   uint32: ofDomain("uint32"),
 } as const;
 
+const inBlocks = (domain: Domain) => ({
+  addRows: byRowWalk((walk) => makeKernel("addRows", walk, domain, "blocks")),
+  addTo: byRowWalk((walk) => makeKernel("addTo", walk, domain, "blocks")),
+});
+
+const blockKernels = {
+  float: inBlocks("float"),
+  int32: inBlocks("int32"),
+  uint32: inBlocks("uint32"),
+} as const;
+
 /** A sum of float rows by index: the places of the result, and the segments of sorted indices that the launch adds up. */
 export interface RowSum<B> {
   readonly starts: Binding<B>;
@@ -236,11 +281,14 @@ export interface RowSum<B> {
 
 /** The operands of a launch that sums float rows, each of contiguous numbers, as {@link addRows} does; undefined for other launches. */
 export function rowSumOf<B>({ kernel, bindings, scalars }: Launch<B>): RowSum<B> | undefined {
-  const { pairs, quads, gather } = segmentKernels.float.addRows;
-  if (kernel !== pairs && kernel !== quads && kernel !== gather) return undefined;
+  const families = [segmentKernels.float.addRows, blockKernels.float.addRows];
+  const walks = ["pairs", "quads", "gather"] as const;
+  const walk = walks.find((each) => families.some((family) => family[each] === kernel));
+  if (!walk) return undefined;
   const { length, size, inner } = scalars as Readonly<Record<"length" | "size" | "inner", number>>;
-  const [starts, , rows, sum] = bindings as [Binding<B>, Binding<B>, Binding<B>, Binding<B>];
-  const width = inner * (kernel === gather ? 1 : 4);
+  const [starts] = bindings as [Binding<B>];
+  const [rows, sum] = bindings.slice(-2) as [Binding<B>, Binding<B>];
+  const width = inner * unitOf(walk);
   return length === size * width ? { starts, rows, sum } : undefined;
 }
 

@@ -7,6 +7,7 @@ import {
   mismatches,
   programsOf,
   runOnCpu,
+  runOnGpu,
   someGpu,
   testValues,
   unitRoundoff,
@@ -18,6 +19,13 @@ import { gather } from "./gather.js";
 import { scatter } from "./scatter.js";
 
 const { NaN: nan } = Number;
+
+interface Rows {
+  readonly outer: number;
+  readonly inner: number;
+  readonly dtype: DType;
+  readonly count?: number;
+}
 
 interface Case {
   readonly outer: number;
@@ -43,6 +51,14 @@ const casesOfPairs: readonly Case[] = [
   { outer: 1, size: 40, inner: 264, count: 150, dtype: "float16" },
   { outer: 2, size: 5, inner: 12, count: 7, dtype: "float16" },
   { outer: 1, size: 3, inner: 16, count: 0, dtype: "bfloat16" },
+];
+
+/** So many places that blocks of them are added up first: whole rows of quads, of pairs of quads and of odd lengths. */
+const casesOfBlocks: readonly Case[] = [
+  { outer: 1, size: 9, inner: 4, count: 5000, dtype: "float32" },
+  { outer: 2, size: 3, inner: 8, count: 4097, dtype: "float16" },
+  { outer: 2, size: 4, inner: 3, count: 4480, dtype: "bfloat16" },
+  { outer: 1, size: 2, inner: 1, count: 9001, dtype: "float32" },
 ];
 
 /** Indices with many repetitions, and one out of range. */
@@ -107,7 +123,7 @@ const tiers = await testTiers();
 describe("gather, scatter, addRows and putRows", () => {
   it("move each element to or from the place that its index names", () => {
     const found: string[] = [];
-    for (const check of [...cases, ...casesOfPairs]) {
+    for (const check of [...cases, ...casesOfPairs, ...casesOfBlocks]) {
       const { size, dtype } = check;
       const got = runOnCpu(operandsOf(check), launches(check));
       const { input, source, row, each } = got;
@@ -145,13 +161,14 @@ describe("gather, scatter, addRows and putRows", () => {
 
   it.each([
     ["float32 rows", { outer: 1, inner: 4, dtype: "float32" }, true],
+    ["many float32 rows", { outer: 1, inner: 4, dtype: "float32", count: 5000 }, true],
     ["float16 rows of pairs of quads", { outer: 1, inner: 8, dtype: "float16" }, true],
     ["float16 rows of odd lengths", { outer: 1, inner: 3, dtype: "float16" }, true],
     ["several blocks of rows", { outer: 2, inner: 4, dtype: "float32" }, false],
     ["integers", { outer: 1, inner: 4, dtype: "uint32" }, false],
   ] as const)(
     "of %s are recognised as sums of rows or not",
-    (_, { outer, inner, dtype }, isSum) => {
+    (_, { outer, inner, dtype, count = 5 }: Rows, isSum) => {
       const launched: Launch<object>[] = [];
       const target = {
         allocate: () => ({}),
@@ -161,17 +178,17 @@ describe("gather, scatter, addRows and putRows", () => {
         ...{ buffer: {}, offset: 0, length, dtype: of },
       });
       const operands = {
-        index: binding(5, "uint32"),
-        source: binding(outer * 5 * inner, dtype),
+        index: binding(count, "uint32"),
+        source: binding(outer * count * inner, dtype),
         out: binding(outer * 7 * inner, dtype),
       };
-      addRows(target, operands, { outer, count: 5, inner, size: 7 });
+      addRows(target, operands, { outer, count, inner, size: 7 });
       const [sum] = launched.flatMap((launch) => rowSumOf(launch) ?? []);
       const [segments] = launched.filter((launch) => segmentedIndex(launch) === operands.index);
       expect(sum?.rows).toBe(isSum ? operands.source : undefined);
       if (isSum) expect(segments?.bindings).toContain(sum?.starts);
       const base = { ...operands.out, buffer: {} };
-      putRows(target, { ...operands, base }, { outer, count: 5, inner, size: 7 });
+      putRows(target, { ...operands, base }, { outer, count, inner, size: 7 });
       expect(launched.filter((launch) => rowSumOf(launch))).toHaveLength(isSum ? 1 : 0);
     },
   );
@@ -192,6 +209,63 @@ describe("gather, scatter, addRows and putRows", () => {
       found.push(...texts.map((text) => `${JSON.stringify(check)}: ${text}`));
     }
     expect(found).toEqual([]);
+  });
+
+  it.each(tiers)("of many places equal their references on the GPU, %s tier", async (tier) => {
+    const device = await requestTestDevice({ tier });
+    const found: string[] = [];
+    for (const hardware of [undefined, someGpu])
+      for (const check of casesOfBlocks) {
+        const texts = await deviceMismatches(
+          device,
+          operandsOf(check),
+          (target, operands) =>
+            launches(check)(hardware ? withHardware(target, hardware) : target, operands),
+          { byRow: exact, added: exact, assigned: exact, sums: exact, put: exact },
+        );
+        found.push(...texts.map((text) => `${JSON.stringify(check)}: ${text}`));
+      }
+    expect(found).toEqual([]);
+  });
+
+  it.each(["int32", "uint32"] as const)("of many places of %s wrap", async (dtype) => {
+    const [count, size] = [6000, 5];
+    const values = Array.from({ length: count }, (_, i) => Math.imul(i, 0x9e3779b9));
+    const expected = Array(size).fill(0) as number[];
+    for (const [i, v] of values.entries()) expected[i % 2] = ((expected[i % 2] as number) + v) | 0;
+    const operands = {
+      index: { values: values.map((_, i) => i % 2), dtype: "uint32" as const },
+      source: { values: dtype === "int32" ? values : values.map((v) => v >>> 0), dtype },
+      out: { values: size, dtype },
+    };
+    const sum: Launches<typeof operands> = (target, o) =>
+      addRows(target, o, { outer: 1, count, inner: 1, size });
+    const sums = dtype === "int32" ? expected : expected.map((v) => v >>> 0);
+    expect(Array.from(runOnCpu(operands, sum).out)).toEqual(sums);
+    const device = await requestTestDevice();
+    expect(Array.from((await runOnGpu(device, operands, sum)).out)).toEqual(sums);
+  });
+
+  it("of one index many times lose no terms", async () => {
+    const count = 2 ** 18;
+    const operands = {
+      index: { values: new Uint32Array(count), dtype: "uint32" as const },
+      source: { values: new Float32Array(count).fill(0.1) },
+      base: { values: new Float32Array(2) },
+      sums: { values: 2 },
+      added: { values: 2 },
+    };
+    const device = await requestTestDevice();
+    const { sums, added } = await runOnGpu(device, operands, (target, o) => {
+      const { index, source, base } = o;
+      addRows(target, { index, source, out: o.sums }, { outer: 1, count, inner: 1, size: 2 });
+      const shape = { outer: 1, size: 2, inner: 1, count };
+      scatter(target, { base, index, source, out: o.added }, { ...shape, op: "add" });
+    });
+    const exactSum = count * Math.fround(0.1);
+    expect(Math.abs((sums[0] as number) / exactSum - 1)).toBeLessThan(1e-5);
+    expect(Math.abs((added[0] as number) / exactSum - 1)).toBeLessThan(1e-5);
+    expect([sums[1], added[1]]).toEqual([0, 0]);
   });
 
   it.each(tiers)(

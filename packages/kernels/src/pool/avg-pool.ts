@@ -40,34 +40,47 @@ export function avgPool2dBackward<B>(
 /** Whether all windows have one size, or each one counts the elements by which it divides. */
 type Sizes = "equal" | "counted";
 
+/** Whether windows are so small that their elements are added one by one. */
+type Terms = "few" | "many";
+
+/** Terms that are added one by one. Sums of more have parts of so many. */
+const fewTerms = 256;
+
 function launch<B>(
-  kernels: Readonly<Record<Sizes, Readonly<Record<RowWalk, Kernel>>>>,
+  kernels: Readonly<Record<Terms, Readonly<Record<Sizes, Readonly<Record<RowWalk, Kernel>>>>>>,
   bindings: readonly Binding<B>[],
   scalars: Readonly<Record<string, number>>,
   attributes: PoolAttributes,
 ): Launch<B> {
-  const { padding, ceilMode = false, countIncludePad = true } = attributes;
+  const { window, padding, ceilMode = false, countIncludePad = true } = attributes;
+  const { equal, counted: ofCounted } = kernels[window[0] * window[1] > fewTerms ? "many" : "few"];
   const areEqual = !ceilMode && (countIncludePad || (padding[0] === 0 && padding[1] === 0));
   const walk = rowWalk(attributes.channels);
-  if (areEqual) return { kernel: kernels.equal[walk], bindings, scalars };
+  if (areEqual) return { kernel: equal[walk], bindings, scalars };
   const [countedHeight, countedWidth] = countIncludePad ? padding : [0, 0];
   const counted = { ...scalars, countedHeight, countedWidth };
-  return { kernel: kernels.counted[walk], bindings, scalars: counted };
+  return { kernel: ofCounted[walk], bindings, scalars: counted };
 }
 
 /** The rows and columns of padding on each side that count. */
 const countedScalars = ["countedHeight", "countedWidth"];
 
-const ofSizes = (make: (walk: RowWalk, sizes: Sizes) => Kernel) => ({
-  equal: byRowWalk((walk) => make(walk, "equal")),
-  counted: byRowWalk((walk) => make(walk, "counted")),
+type MakeKernel = (walk: RowWalk, sizes: Sizes, terms: Terms) => Kernel;
+
+const ofTerms = (make: MakeKernel, terms: Terms) => ({
+  equal: byRowWalk((walk) => make(walk, "equal", terms)),
+  counted: byRowWalk((walk) => make(walk, "counted", terms)),
 });
 
-const variantOf = (walk: RowWalk, sizes: Sizes) => ({
+const ofSizes = (make: MakeKernel) => ({
+  few: ofTerms(make, "few"),
+  many: ofTerms(make, "many"),
+});
+
+const variantOf = (walk: RowWalk, sizes: Sizes, terms: Terms) => ({
   walk,
-  ...(sizes === "equal"
-    ? { variant: walk }
-    : { variant: `${walk},counted`, scalars: countedScalars }),
+  variant: walk + (sizes === "counted" ? ",counted" : "") + (terms === "many" ? ",many" : ""),
+  ...(sizes === "counted" && { scalars: countedScalars }),
 });
 
 /** WGSL by which a window at a place divides. */
@@ -90,22 +103,55 @@ fn extent(place: u32, stride: u32, padding: u32, window: u32, size: u32, counted
 }
 `;
 
-const forwardKernels = ofSizes((walk, sizes) =>
+/** A loop over a range of places: the name of a place, and that of the range. */
+type Places = readonly [place: string, range: string];
+
+/** WGSL that declares `sum`, of a term for each place of these rows and columns. */
+const sumOverPlaces = (
+  terms: Terms,
+  { moved }: PoolTypes,
+  [row, rows]: Places,
+  [column, columns]: Places,
+  term: string,
+): string =>
+  terms === "few"
+    ? `
+  var sum = ${moved}();
+  for (var ${row} = ${rows}.x; ${row} < ${rows}.y; ${row}++) {
+    for (var ${column} = ${columns}.x; ${column} < ${columns}.y; ${column}++) { sum += ${term}; }
+  }
+`
+    : `
+  var whole = ${moved}();
+  var part = ${moved}();
+  var terms = 0u;
+  for (var ${row} = ${rows}.x; ${row} < ${rows}.y; ${row}++) {
+    var first = ${columns}.x;
+    while (first < ${columns}.y) {
+      let end = min(first + ${fewTerms}u, ${columns}.y);
+      for (var ${column} = first; ${column} < end; ${column}++) { part += ${term}; }
+      terms += end - first;
+      if (terms >= ${fewTerms}u) {
+        whole += part;
+        part = ${moved}();
+        terms = 0u;
+      }
+      first = end;
+    }
+  }
+  let sum = whole + part;
+`;
+
+const forwardKernels = ofSizes((walk, sizes, terms) =>
   definePool({
     name: "avgPool2d",
-    ...variantOf(walk, sizes),
+    ...variantOf(walk, sizes, terms),
     reads: ["input"],
     out: "out",
     places: windows,
     code: (types) => `${divisionFunctions(sizes, types)}
 fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {${coveredCells("row", "column")}  let plane = b * s.height;
-  var sum = ${types.moved}();
-  for (var h = rows.x; h < rows.y; h++) {
-    for (var w = columns.x; w < columns.y; w++) {
-      sum += ${types.load}_input(((plane + h) * s.width + w) * depth() + c);
-    }
-  }
-  return divided(sum, ${divisor(sizes, "row", "column")});
+${sumOverPlaces(terms, types, ["h", "rows"], ["w", "columns"], `${types.load}_input(((plane + h) * s.width + w) * depth() + c)`)}  return divided(sum, ${divisor(sizes, "row", "column")});
 }
 `,
     reference([x, y], scalars) {
@@ -119,7 +165,7 @@ fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {${coveredCe
   }),
 );
 
-const backwardKernels = ofSizes((walk, sizes) => {
+const backwardKernels = ofSizes((walk, sizes, terms) => {
   const gradient = ({ load }: PoolTypes): string =>
     `${load}_outGradient(((plane + oh) * s.outWidth + ow) * depth() + c)`;
   // Where all windows have one size, the sum is divided once.
@@ -128,19 +174,13 @@ const backwardKernels = ofSizes((walk, sizes) => {
     areEqual ? gradient(types) : `divided(${gradient(types)}, ${divisor(sizes, "oh", "ow")})`;
   return definePool({
     name: "avgPool2dBackward",
-    ...variantOf(walk, sizes),
+    ...variantOf(walk, sizes, terms),
     reads: ["outGradient"],
     out: "inputGradient",
     places: cells,
     code: (types) => `${divisionFunctions(sizes, types)}
 fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {${coveringWindows}  let plane = b * s.outHeight;
-  var sum = ${types.moved}();
-  for (var oh = ohs.x; oh < ohs.y; oh++) {
-    for (var ow = ows.x; ow < ows.y; ow++) {
-      sum += ${term(types)};
-    }
-  }
-  return ${areEqual ? `divided(sum, ${divisor(sizes, "", "")})` : "sum"};
+${sumOverPlaces(terms, types, ["oh", "ohs"], ["ow", "ows"], term(types))}  return ${areEqual ? `divided(sum, ${divisor(sizes, "", "")})` : "sum"};
 }
 `,
     reference([dy, dx], scalars) {

@@ -6,6 +6,7 @@ import {
   type Launches,
   programsOf,
   runOnCpu,
+  runOnGpu,
   someGpu,
   testValues,
   withHardware,
@@ -36,6 +37,20 @@ const cases: readonly Case[] = [
     ...{ batch: 1, height: 6, width: 7, channels, window: [3, 3], stride: [2, 4], padding: [1, 1] },
     ...{ ceilMode: true, countIncludePad: channels === 4 },
   })) as Case[]),
+  // Sums in parts.
+  ...([3, 4].map((channels) => ({
+    ...{ batch: 1, height: 24, width: 25, channels },
+    ...{ window: [20, 18], stride: [1, 1], padding: [2, 3] },
+  })) as Case[]),
+  {
+    batch: 1,
+    height: 2,
+    width: 700,
+    channels: 4,
+    window: [1, 600],
+    stride: [1, 50],
+    padding: [0, 0],
+  },
   { batch: 0, height: 4, width: 4, channels: 4, ...pairs },
   { batch: 2, height: 6, width: 6, channels: 4, ...pairs, storage: "float16" },
   { batch: 2, height: 5, width: 5, channels: 3, ...pairs, storage: "bfloat16" },
@@ -221,6 +236,23 @@ describe.each(await testTiers())("pooling on the GPU, %s tier", (tier) => {
     }
     expect(found).toEqual([]);
   });
+});
+
+it("the mean of a whole image of equal numbers is right to five millionths", async () => {
+  const [height, width] = [512, 500];
+  const whole: Case = {
+    ...{ batch: 1, height, width, channels: 1, padding: [0, 0] },
+    ...{ window: [height, width], stride: [height, width] },
+  };
+  const operands = {
+    input: { values: new Float32Array(height * width).fill(0.1) },
+    out: { values: 1 },
+  };
+  const device = await requestTestDevice();
+  const { out } = await runOnGpu(device, operands, (target, o) =>
+    target.launch(avgPool2d(o, whole)),
+  );
+  expect(Math.abs((out[0] as number) / Math.fround(0.1) - 1)).toBeLessThan(5e-6);
 });
 
 describe("the WGSL of pooling", () => {
