@@ -17,8 +17,8 @@ interface Level {
 
 /**
  * The running sums along rows of any length: out[k] = the sum from the start of the row in which entry k ends. The sums of chunks are
- * themselves summed in the same way, so that no sum has more than a few hundred terms: of n terms added one by one, float32 loses up to
- * n units in the last place, and one invocation would add all of them.
+ * themselves summed in the same way, so that no sum has more than a few hundred terms. If one invocation added all n elements one by one,
+ * it would take long, and float32 would lose up to n units in the last place.
  */
 export function scanLongRows<B>(
   target: LaunchTarget<B>,
