@@ -144,7 +144,7 @@ export class GradScaler<B, L = B> {
    * gradients.
    */
   unscale(optimizer: ScaledOptimizer<B>): void {
-    this.#free.unscale(optimizer);
+    for (const each of listOf(optimizer)) this.#free.unscale(each);
   }
 
   /**

@@ -53,10 +53,20 @@ export const betweenSteps = <B>(lasting: LastingState<B>): HostState<B> => ({
   window: undefined,
 });
 
-/** One optimizer or several, as a list. */
-export const listOf = <B, O extends ScaledOptimizer<B>>(
+/**
+ * One optimizer or several, as a list.
+ *
+ * @throws TypeError where one is missing, or is none.
+ */
+export function listOf<B, O extends ScaledOptimizer<B>>(
   optimizers: O | readonly O[],
-): readonly O[] => ("step" in optimizers ? [optimizers] : optimizers);
+): readonly O[] {
+  const list: readonly O[] = Array.isArray(optimizers) ? optimizers : [optimizers as O];
+  for (const each of list)
+    if (typeof (each as Partial<O> | undefined)?.step !== "function")
+      throw new TypeError(`not an optimizer: ${each}; pass one, or a list of them`);
+  return list;
+}
 
 /** Optimizers whose overflow flags fit into one float32 of an outcome. */
 const MAX_OPTIMIZERS = 24;

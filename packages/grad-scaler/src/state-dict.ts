@@ -62,7 +62,7 @@ export const stateOfWords = (
  * @throws RangeError unless it is within these limits.
  */
 export function checkedScale(name: string, scale: number, least: number, most: number): number {
-  const rounded = Math.fround(scale);
+  const rounded = typeof scale === "number" ? Math.fround(scale) : Number.NaN;
   demand(name, scale, rounded >= least && rounded <= most, `a number from ${least} to ${most}`);
   return rounded;
 }

@@ -15,6 +15,7 @@ import {
   Linear,
   LSTM,
   MaxPool2d,
+  MultiheadAttention,
   Sequential,
 } from "./index.js";
 
@@ -111,4 +112,17 @@ test.each<[type: unknown, given: readonly unknown[], text: string]>([
   const { name } = type as { readonly name: string };
   expect(() => make(type, ...given)).toThrow(text);
   expect(() => make(type, ...given)).toThrow(`new ${name}(`);
+});
+
+test("dropout is a probability", () => {
+  const wrong = (dropout: unknown) => ({ generator, dropout });
+  expect(() => make(LSTM, runtime, 2, 2, wrong(1.5))).toThrow(
+    "dropout is 1.5; pass a probability from 0 to 1",
+  );
+  expect(() => make(GRU, runtime, 2, 2, wrong("0.5"))).toThrow(
+    'dropout is "0.5"; pass a probability from 0 to 1',
+  );
+  expect(() => make(MultiheadAttention, runtime, 4, 2, wrong(-0.1))).toThrow(
+    "dropout is -0.1; pass a probability from 0 to 1",
+  );
 });

@@ -133,6 +133,10 @@ const kinds: Readonly<Record<string, Kind | undefined>> = {
   negativeSlope: number,
   initial: number,
   eps: number,
+  dropout: {
+    pass: "a probability from 0 to 1",
+    fits: (value) => typeof value === "number" && value >= 0 && value <= 1,
+  },
   initialWeight: number,
   momentum: {
     pass: "a number; running statistics as averages of all batches, torch's None, are not here",

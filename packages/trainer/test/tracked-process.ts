@@ -6,7 +6,11 @@ import { wandbTracker } from "../src/trackers/wandb.js";
 import { record, summary } from "./tracked-lines.js";
 
 const notes: string[] = [];
-const begin = await (process.argv[2] === "otel" ? openTelemetryTracker() : wandbTracker());
+const patience = Number(process.env.PATIENCE ?? 5000);
+const options = { patience };
+const begin = await (process.argv[2] === "otel"
+  ? openTelemetryTracker(options)
+  : wandbTracker(options));
 const sink = begin({ name: "digits", settings: { lr: 0.5 }, onNote: (line) => notes.push(line) });
 record(sink);
 // As training would.

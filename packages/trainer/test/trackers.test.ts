@@ -148,13 +148,17 @@ const lateThreads = encodeURIComponent(
     "if(!isMainThread)Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0,6000)",
 );
 
-const exported = (address: string) =>
-  tracked("otel", { OTEL_EXPORTER_OTLP_ENDPOINT: address, OTEL_SERVICE_NAME: "mine" });
+const exported = (address: string, env: Readonly<Record<string, string>> = {}) =>
+  tracked("otel", { OTEL_EXPORTER_OTLP_ENDPOINT: address, OTEL_SERVICE_NAME: "mine", ...env });
+
+/** Servers that answer have longer, because a busy machine needs it. */
+const patient = { PATIENCE: "50000", OTEL_METRIC_EXPORT_INTERVAL: "50000" };
 
 describe("OpenTelemetry", () => {
-  it("gets the last figures of a run by OTLP", async () => {
+  it("gets the last figures of a run by OTLP", { timeout: 60_000 }, async () => {
     await using server = await loopbackServer(() => [200, {}]);
-    expect(await exported(server.address)).toMatchObject({ code: 0, stderr: "", notes: [] });
+    const ended = await exported(server.address, patient);
+    expect(ended).toMatchObject({ code: 0, stderr: "", notes: [] });
     expect(server.received.map(({ path }) => path)).toEqual(["/v1/metrics"]);
     const text = JSON.stringify(server.received[0]?.body);
     expect(text).toContain('{"key":"service.name","value":{"stringValue":"mine"}}');
@@ -168,9 +172,9 @@ describe("OpenTelemetry", () => {
     });
   });
 
-  it("that refuses is said once", async () => {
+  it("that refuses is said once", { timeout: 60_000 }, async () => {
     await using server = await loopbackServer(() => [400, {}]);
-    const { code, notes } = await exported(server.address);
+    const { code, notes } = await exported(server.address, patient);
     expect(code).toBe(0);
     expect(notes).toEqual([
       expect.stringMatching(
@@ -196,6 +200,7 @@ describe("Weights & Biases", () => {
   }, async () => {
     await using server = await loopbackServer(answer);
     const { code, notes, listeners } = await wandb(server.address, {
+      ...patient,
       NODE_OPTIONS: `--import=data:text/javascript,${lateThreads}`,
     });
     expect(code).toBe(0);

@@ -238,6 +238,7 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
     label: device.label,
     usesGpuBuffers: true,
     hardwareClass: device.capabilities.hardware.class,
+    maxBindingBytes: device.capabilities.limits.maxStorageBufferBindingSize,
     allocate: (bytes) => allocate(bytes, { zero: true }),
     release: (memory) => device.release(memory as GPUBuffer),
     write: ({ buffer, offset, dtype }, data) =>

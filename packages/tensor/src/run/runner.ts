@@ -54,6 +54,8 @@ export interface Runner extends MemoryOwner {
   readonly label: string;
   /** The class of the hardware as kernels know it (`capabilities.hardware.class` of a device). Plans depend on it. */
   readonly hardwareClass?: string | undefined;
+  /** The most bytes that a launch can bind of one buffer. Absent where there is no limit. */
+  readonly maxBindingBytes?: number | undefined;
   /**
    * Begins a run of a plan; the plan's memory is assigned at its first run. Where it throws (a refused launch, a
    * MemoryBudgetError), nothing has run, and no memory was taken for kept values. One run is open at a time.

@@ -155,3 +155,48 @@ describe("flatten()", () => {
     expect((await variables[2]?.toArray())?.[99]).toBe(3);
   });
 });
+
+describe("on a device that binds few bytes", () => {
+  /** A runtime on a device that binds at most `maxStorageBufferBindingSize` bytes. */
+  async function narrowRuntime(maxStorageBufferBindingSize: number): Promise<Runtime> {
+    const device = await requestTestDevice();
+    const limits = new Proxy(device.capabilities.limits, {
+      get: (target, name) =>
+        name === "maxStorageBufferBindingSize"
+          ? maxStorageBufferBindingSize
+          : target[name as keyof GPUSupportedLimits],
+    });
+    const capabilities = { ...device.capabilities, limits };
+    return gpuRuntime(
+      new Proxy(device, {
+        get: (target, name) =>
+          name === "capabilities" ? capabilities : target[name as keyof typeof target],
+      }),
+    );
+  }
+
+  const letters = ["a", "b", "c", "d", "e"];
+
+  test("flatten() says what does not fit, and flattenByDType() divides it", async () => {
+    const runtime = await narrowRuntime(1024);
+    const variables = letters.map((name, i) => variable(runtime, name, Array(100 + i).fill(i)));
+    expect(() => flatten(variables)).toThrow(
+      "flatten(): 5 variables have 2560 bytes of float32 gradients, but this device binds at most 1024 at a time: flattenByDType() makes several groups of them",
+    );
+    const groups = flattenByDType([...variables, variables[0] as Variable]);
+    expect(groups.map(({ segments }) => segments.map(({ name }) => name))).toEqual([
+      ["a", "b"],
+      ["c", "d"],
+      ["e"],
+    ]);
+    expect([...(await (variables[3] as Variable).toArray())]).toEqual(Array(103).fill(3));
+  });
+
+  test("a variable that does not fit alone is named", async () => {
+    const runtime = await narrowRuntime(1024);
+    const large = variable(runtime, "table", Array(300).fill(1));
+    expect(() => flattenByDType([large])).toThrow(
+      "flatten(): table has 1536 bytes of float32 gradients, but this device binds at most 1024 at a time: divide it into several variables",
+    );
+  });
+});

@@ -40,6 +40,8 @@ export interface FlatVariables {
 /** Segments start at multiples of so many elements: each can then be bound alone, also in 16-bit values and copies. */
 const step = 128;
 
+const paddedSize = ({ size }: Variable): number => Math.ceil(size / step) * step;
+
 const flattened = new WeakSet<Variable>();
 
 const isVariable = (value: unknown): boolean =>
@@ -64,6 +66,7 @@ const checkFlatten = argumentCheck("flatten", {
  * Call it outside steps. All variables have one runtime and one floating dtype.
  *
  * @throws ArgumentError for what is no list of variables. RecordingError inside a step, and for a variable that is flat already.
+ * RangeError where variables do not fit together, or have more float32 gradients than the device binds at a time.
  */
 export function flatten(variables: Iterable<Variable>): FlatVariables {
   checkFlatten([variables]);
@@ -91,9 +94,17 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
         `parameter ${variable.name} is in an optimizer already: two optimizers would both move it`,
       );
     const offset = length;
-    length = Math.ceil((offset + variable.size) / step) * step;
+    length = offset + paddedSize(variable);
     return { name: variable.name, offset, shape: variable.shape };
   });
+  const most = runtime.target.maxBindingBytes ?? Number.POSITIVE_INFINITY;
+  if (length * 4 > most)
+    throw new RangeError(
+      `flatten(): ${unique.length === 1 ? `${first.name} has` : `${unique.length} variables have`} ${length * 4} bytes of float32 gradients, but this device binds at most ${most} at a time: ` +
+        (unique.length === 1
+          ? "divide it into several variables"
+          : "flattenByDType() makes several groups of them"),
+    );
   const values = runtime.target.allocateResident(bytesFor(dtype, length));
   const gradients = runtime.target.allocateResident(length * 4);
   gradients.partStep = step * 4;
@@ -144,13 +155,33 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
   };
 }
 
-/** {@link flatten} for variables of several dtypes (a half model with float32 batch norm): one flat buffer for each dtype. */
+/**
+ * {@link flatten} for variables of several dtypes (a half model with float32 batch norm): one flat buffer for each dtype, or several
+ * where the device cannot bind all of its gradients at a time, as devices with the least limit of WebGPU above 2²⁵ parameters.
+ */
 export function flattenByDType(variables: Iterable<Variable>): readonly FlatVariables[] {
+  checkFlatten([variables]);
   const byDType = new Map<DType, Variable[]>();
-  for (const variable of variables) {
+  for (const variable of new Set(variables)) {
     const same = byDType.get(variable.dtype);
     if (same) same.push(variable);
     else byDType.set(variable.dtype, [variable]);
   }
-  return [...byDType.values()].map(flatten);
+  return [...byDType.values()].flatMap(bindableParts).map(flatten);
+}
+
+/** Consecutive variables in parts whose float32 gradients the device can bind at a time. */
+function bindableParts(variables: readonly Variable[]): Variable[][] {
+  const parts: Variable[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const variable of variables) {
+    const most = variable.runtime?.target.maxBindingBytes ?? Number.POSITIVE_INFINITY;
+    bytes += paddedSize(variable) * 4;
+    if (bytes > most || parts.length === 0) {
+      parts.push([]);
+      bytes = paddedSize(variable) * 4;
+    }
+    parts.at(-1)?.push(variable);
+  }
+  return parts;
 }

@@ -14,6 +14,8 @@ export interface StorageReads {
 
 /** A target of launches inside a runtime's recording, for optimizers and scalers. */
 export interface RecorderTarget extends ResidentTarget<Storage> {
+  /** The most bytes that a launch can bind of one buffer. Absent where there is no limit. */
+  readonly maxBindingBytes?: number | undefined;
   /** Scratch inside a step; resident memory outside. */
   allocate(bytes: number): Storage;
   /** Zeroed resident memory, also inside a step. */
@@ -38,6 +40,7 @@ export interface RecorderTarget extends ResidentTarget<Storage> {
 export interface RecorderHooks {
   /** The class of the hardware that runs the recordings, where it is known. */
   readonly hardwareClass?: string | undefined;
+  readonly maxBindingBytes?: number | undefined;
   lossScaling(): TensorAmpPrimitives | undefined;
   launch(launch: Launch<Storage>): void;
   updateParameters(values: Binding<Storage>, update: () => void): void;
@@ -58,6 +61,7 @@ export const recorderTarget = (hooks: RecorderHooks): RecorderTarget => ({
     return hooks.lossScaling();
   },
   hardwareClass: hooks.hardwareClass,
+  maxBindingBytes: hooks.maxBindingBytes,
   launch: hooks.launch,
   updateParameters: hooks.updateParameters,
   allocate: (bytes) => hooks.transient(bytes) ?? hooks.resident(bytes),

@@ -110,6 +110,7 @@ export class Runtime {
     this.recorder = recorder;
     this.target = recorderTarget({
       hardwareClass,
+      maxBindingBytes: runner.maxBindingBytes,
       lossScaling: () => (hasFurther(this) ? this.lossScaling() : undefined),
       launch: (launch) => {
         recorder.beforeOp();

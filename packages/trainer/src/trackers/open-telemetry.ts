@@ -7,10 +7,9 @@ import { finite, type Scalars, scalarsOf, testScalars } from "./scalars.js";
 export interface OpenTelemetryOptions {
   /** Milliseconds between two exports. Default: `OTEL_METRIC_EXPORT_INTERVAL`, or 10 000. */
   readonly interval?: number | undefined;
+  /** Milliseconds that an export may take, also the last one. Default 5000. */
+  readonly patience?: number | undefined;
 }
-
-/** Milliseconds that an export may take, also the last one. */
-const patience = 5000;
 
 /**
  * A tracker that exports metrics by OTLP over HTTP with OpenTelemetry's SDK, which needs the packages `@opentelemetry/sdk-metrics`,
@@ -25,6 +24,7 @@ const patience = 5000;
  */
 export async function openTelemetryTracker({
   interval = Number(process.env.OTEL_METRIC_EXPORT_INTERVAL ?? 10_000),
+  patience = 5000,
 }: OpenTelemetryOptions = {}): Promise<Tracker> {
   const [{ MeterProvider, PeriodicExportingMetricReader }, { OTLPMetricExporter }, resources] =
     await peerPackage(

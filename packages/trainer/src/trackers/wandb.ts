@@ -11,6 +11,11 @@ export interface WandbOptions {
   readonly project?: string | undefined;
   /** Default: `WANDB_ENTITY`, or that of the key. */
   readonly entity?: string | undefined;
+  /**
+   * Milliseconds without an answer in which the rest is sent at the end. Loading the package does not count: a busy machine needs longer.
+   * Default 5000.
+   */
+  readonly patience?: number | undefined;
 }
 
 /** What the thread is started with. */
@@ -33,9 +38,6 @@ export type WandbAnswer =
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "finished" };
 
-/** Milliseconds without an answer in which the rest should be sent. Loading the package does not count: a busy machine needs longer. */
-const patience = 5000;
-
 /**
  * A tracker that logs to Weights & Biases by the package `@wandb/sdk`: settings as config, and a line of history for each step. The package
  * takes signals and ends its process where a server fails, so it runs in a thread of its own. A resumed run begins another run there.
@@ -49,6 +51,7 @@ const patience = 5000;
 export async function wandbTracker({
   project = process.env.WANDB_PROJECT ?? "halfstep",
   entity = process.env.WANDB_ENTITY,
+  patience = 5000,
 }: WandbOptions = {}): Promise<Tracker> {
   await peerPackage(
     () => createRequire(import.meta.url).resolve("@wandb/sdk"),
@@ -56,7 +59,7 @@ export async function wandbTracker({
     ["@wandb/sdk"],
   );
   return (run): MetricsSink => {
-    const tracked = new WandbRun({ project, entity }, run);
+    const tracked = new WandbRun({ project, entity }, run, patience);
     return {
       ...recording((line) => tracked.add(scalarsOf(line), line.step)),
       close: (summary) => tracked.close(summary),
@@ -67,6 +70,7 @@ export async function wandbTracker({
 class WandbRun {
   readonly #thread: Worker;
   readonly #onNote: TrackedRun["onNote"];
+  readonly #patience: number;
   #hasFailed = false;
   /** The figures of the last step. Evaluations after it belong to its line, because a step has one. */
   #line: { readonly step: number; readonly scalars: Scalars } | undefined;
@@ -87,8 +91,10 @@ class WandbRun {
   constructor(
     options: Pick<WandbThreadSetting, "project" | "entity">,
     { name, settings = {}, onNote }: TrackedRun,
+    patience: number,
   ) {
     this.#onNote = onNote;
+    this.#patience = patience;
     const setting: WandbThreadSetting = { ...options, name, config: settings };
     this.#thread = new Worker(new URL("./wandb-thread.js", import.meta.url), {
       workerData: setting,
@@ -135,7 +141,7 @@ class WandbRun {
     this.#thread.ref();
     this.#ask({ kind: "finish", exitCode: summary ? 0 : 1 });
     await this.#loaded;
-    this.#timer = setTimeout(() => this.#end("it does not answer"), patience);
+    this.#timer = setTimeout(() => this.#end("it does not answer"), this.#patience);
     await this.#ended;
     clearTimeout(this.#timer);
     await this.#thread.terminate();
