@@ -8,10 +8,7 @@ export function refuse(mistake: ScalerMistake, message: string): never {
 
 /** Refuses a value that is out of range. */
 export function demand(name: string, value: unknown, holds: boolean, what: string): void {
-  if (!holds)
-    throw new RangeError(
-      `${name} is ${typeof value === "string" ? JSON.stringify(value) : value}: it must be ${what}.`,
-    );
+  if (!holds) throw new RangeError(`${name} is ${value}: it must be ${what}.`);
 }
 
 /** Refuses what is no whole number of a range. */

@@ -62,8 +62,14 @@ export const stateOfWords = (
  * @throws RangeError unless it is within these limits.
  */
 export function checkedScale(name: string, scale: number, least: number, most: number): number {
-  const rounded = typeof scale === "number" ? Math.fround(scale) : Number.NaN;
-  demand(name, scale, rounded >= least && rounded <= most, `a number from ${least} to ${most}`);
+  const isNumber = typeof scale === "number";
+  const rounded = isNumber ? Math.fround(scale) : Number.NaN;
+  demand(
+    name,
+    isNumber ? scale : JSON.stringify(scale),
+    rounded >= least && rounded <= most,
+    `a number from ${least} to ${most}`,
+  );
   return rounded;
 }
 
