@@ -39,9 +39,12 @@ export {
   Tanh,
 } from "./layers/activations.js";
 export {
+  BatchNorm,
+  BatchNorm1d,
   BatchNorm2d,
-  type BatchNorm2dOptions,
+  BatchNorm3d,
   type BatchNormalization,
+  type BatchNormLayerOptions,
 } from "./layers/batch-norm.js";
 export { ModuleDict, ModuleList } from "./layers/containers.js";
 export { ConvTranspose2d, type ConvTranspose2dLayerOptions } from "./layers/conv-transpose2d.js";

@@ -10,12 +10,14 @@ import { requireArguments } from "../arguments.js";
 import { buffer, Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 
-/** Options of {@link BatchNorm2d}. */
-export interface BatchNorm2dOptions {
+/** Options of batch norms. */
+export interface BatchNormLayerOptions {
   /** Added to the variance. Default 1e-5. */
   readonly eps?: number;
   /** Weight of a batch in the running statistics: running ← (1 − momentum) · running + momentum · batch. Default 0.1. */
   readonly momentum?: number;
+  /** Whether the layer scales and shifts what it has normalised. Default true. */
+  readonly affine?: boolean;
   /** Initial value of the weights. Default 1. */
   readonly initialWeight?: number;
 }
@@ -24,48 +26,52 @@ export interface BatchNorm2dOptions {
 export type BatchNormalization = (x: Tensor) => Tensor;
 
 /**
- * Batch normalisation of images [batch, height, width, channels], in their dtype; it computes in float32, and statistics are
- * float32 in every precision, parameters unless a recipe says otherwise. In training it normalises by the batch, with the biased variance, and moves the running statistics by
- * the mean and the unbiased variance; in evaluation mode it normalises by the running statistics.
+ * Batch normalisation of each channel, the last dimension, in the dtype of the input; it computes in float32, and statistics are
+ * float32 in every precision, parameters unless a recipe says otherwise. In training it normalises by the batch, with the biased variance,
+ * and moves the running statistics by the mean and the unbiased variance; in evaluation mode it normalises by the running statistics.
  */
-export class BatchNorm2d extends Module {
+export abstract class BatchNorm extends Module {
   readonly channels: number;
   readonly eps: number;
   readonly momentum: number;
-  /** [channels] */
-  readonly weight: Variable;
-  /** [channels] */
-  readonly bias: Variable;
+  /** [channels]; undefined without `affine`. */
+  readonly weight: Variable | undefined;
+  /** [channels]; undefined without `affine`. */
+  readonly bias: Variable | undefined;
   /** [channels] */
   readonly runningMean: Variable;
   /** [channels] */
   readonly runningVar: Variable;
   /** Normalises in training in place of the batch's own statistics: `syncBatchNorm` sets it. */
   normalization: BatchNormalization | undefined;
+  /** What takes the place of weight and bias without `affine`. */
+  readonly #neutral: readonly [weight: Tensor, bias: Tensor] | undefined;
 
-  constructor(runtime: Runtime, channels: number, options: BatchNorm2dOptions = {}) {
+  constructor(runtime: Runtime, channels: number, options: BatchNormLayerOptions = {}) {
     super();
     requireArguments(
-      "new BatchNorm2d(runtime, channels, { eps?, momentum?, initialWeight? })",
+      `new ${new.target.name}(runtime, channels, { eps?, momentum?, affine?, initialWeight? })`,
       runtime,
       channels,
       options,
     );
-    const { eps = 1e-5, momentum = 0.1, initialWeight = 1 } = options;
+    const { eps = 1e-5, momentum = 0.1, affine = true, initialWeight = 1 } = options;
     this.channels = channels;
     this.eps = eps;
     this.momentum = momentum;
     const zeros = new Float32Array(channels);
     const ones = new Float32Array(channels).fill(1);
-    this.weight = parameter(
-      runtime,
-      ones.map(() => initialWeight),
-      [channels],
-      "weight",
-    );
-    this.bias = parameter(runtime, zeros, [channels], "bias");
-    this.runningMean = buffer(runtime, zeros, [channels], "runningMean");
-    this.runningVar = buffer(runtime, ones, [channels], "runningVar");
+    const shape = [channels];
+    if (affine) {
+      const weights = new Float32Array(channels).fill(initialWeight);
+      this.weight = parameter(runtime, weights, shape, "weight");
+      this.bias = parameter(runtime, zeros, shape, "bias");
+    } else {
+      const [one, zero] = [ones, zeros].map((values) => runtime.variable(values, shape));
+      this.#neutral = [one as Tensor, zero as Tensor];
+    }
+    this.runningMean = buffer(runtime, zeros, shape, "runningMean");
+    this.runningVar = buffer(runtime, ones, shape, "runningVar");
   }
 
   override get keepsFloat32(): boolean {
@@ -76,14 +82,26 @@ export class BatchNorm2d extends Module {
     return { ignored: ["num_batches_tracked"] };
   }
 
-  /** @param x [batch, height, width, channels] */
+  /** The factors and terms of channels: weight and bias, or ones and zeros. */
+  get scaleAndShift(): readonly [weight: Tensor, bias: Tensor] {
+    return this.#neutral ?? [this.weight as Tensor, this.bias as Tensor];
+  }
+
+  /** The dimensions of an input before its channels, by their names. */
+  protected abstract get dimensions(): readonly (readonly string[])[];
+
+  /** @param x [batch, ..., channels] */
   forward(x: Tensor): Tensor {
-    const { channels, eps, momentum, weight, bias } = this;
-    if (x.rank !== 4 || x.shape[3] !== channels)
-      throw new ShapeError(
-        `${this.label} needs an input [batch, height, width, ${channels}], not [${x.shape}]`,
-      );
+    const { channels, eps, momentum } = this;
+    if (
+      x.shape.at(-1) !== channels ||
+      !this.dimensions.some(({ length }) => length === x.rank - 1)
+    ) {
+      const inputs = this.dimensions.map((names) => `[${names.join(", ")}, ${channels}]`);
+      throw new ShapeError(`${this.label} needs an input ${inputs.join(" or ")}, not [${x.shape}]`);
+    }
     const running = { mean: this.runningMean, variance: this.runningVar };
+    const [weight, bias] = this.scaleAndShift;
     if (!this.isTraining) return batchNormInference(x, weight, bias, running, { eps });
     if (this.normalization) return this.normalization(x);
     if (x.size < 2 * channels)
@@ -91,5 +109,26 @@ export class BatchNorm2d extends Module {
         `${this.label} got one value a channel, [${x.shape}], which has no variance: train on more, or call eval()`,
       );
     return batchNorm(x, weight, bias, { eps, running, momentum }).output;
+  }
+}
+
+/** {@link BatchNorm} of vectors [batch, channels] or sequences [batch, length, channels]; torch.nn.BatchNorm1d, channels last. */
+export class BatchNorm1d extends BatchNorm {
+  protected override get dimensions(): readonly (readonly string[])[] {
+    return [["batch"], ["batch", "length"]];
+  }
+}
+
+/** {@link BatchNorm} of images [batch, height, width, channels]; torch.nn.BatchNorm2d, channels last. */
+export class BatchNorm2d extends BatchNorm {
+  protected override get dimensions(): readonly (readonly string[])[] {
+    return [["batch", "height", "width"]];
+  }
+}
+
+/** {@link BatchNorm} of volumes [batch, depth, height, width, channels]; torch.nn.BatchNorm3d, channels last. */
+export class BatchNorm3d extends BatchNorm {
+  protected override get dimensions(): readonly (readonly string[])[] {
+    return [["batch", "depth", "height", "width"]];
   }
 }

@@ -6,6 +6,7 @@ import {
   noGrad,
   type Runtime,
   type Tensor,
+  type Variable,
 } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import {
@@ -60,7 +61,10 @@ test.each(runtimes)(
       weight: { shape: [3], dtype: "float32", data: new Float32Array([1, -2, 0.5]) },
       bias: { shape: [3], dtype: "float32", data: new Float32Array([0, 0.1, -1]) },
     });
-    const [weight, bias] = [await valuesOf(layer.weight), await valuesOf(layer.bias)];
+    const [weight, bias] = [
+      await valuesOf(layer.weight as Variable),
+      await valuesOf(layer.bias as Variable),
+    ];
     const running = { mean: [0, 0, 0], variance: [1, 1, 1] };
     const normalised = (
       rows: readonly number[],

@@ -30,8 +30,8 @@ async function run(runtime: Runtime, exchange?: BatchStatisticsExchange): Promis
   const found = [
     output,
     x.grad,
-    norm.weight.grad,
-    norm.bias.grad,
+    norm.weight?.grad,
+    norm.bias?.grad,
     norm.runningMean,
     norm.runningVar,
   ];

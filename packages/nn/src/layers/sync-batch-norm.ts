@@ -23,7 +23,7 @@ import {
   where,
 } from "@halfstep/tensor/functional";
 import type { Module } from "../module.js";
-import { BatchNorm2d } from "./batch-norm.js";
+import { BatchNorm } from "./batch-norm.js";
 
 /** Mean and biased variance of rows, one of each for a channel. */
 export interface BatchMoments {
@@ -59,20 +59,16 @@ export interface BatchStatisticsExchange {
  */
 export function syncBatchNorm(model: Module, exchange: BatchStatisticsExchange): void {
   for (const [, module] of model.namedModules())
-    if (module instanceof BatchNorm2d)
-      module.normalization = (x) => normalized(x, module, exchange);
+    if (module instanceof BatchNorm) module.normalization = (x) => normalized(x, module, exchange);
 }
 
 /** Normalises by the batch of all processes, and moves the running statistics. */
-function normalized(
-  x: Tensor,
-  { weight, bias, runningMean, runningVar, eps, momentum, path }: BatchNorm2d,
-  exchange: BatchStatisticsExchange,
-): Tensor {
-  const parameters = [weight, bias].map((parameter) => castTo(parameter, "float32"));
+function normalized(x: Tensor, norm: BatchNorm, exchange: BatchStatisticsExchange): Tensor {
+  const { scaleAndShift, runningMean, runningVar, eps, momentum, path } = norm;
+  const parameters = scaleAndShift.map((parameter) => castTo(parameter, "float32"));
   const [output, mean, , unbiased] = normalize.applyAll([x, ...parameters], {
     ...{ exchange, eps, isCounted: exchange.isCounted },
-    label: path === "" ? "BatchNorm2d" : path,
+    label: path === "" ? norm.constructor.name : path,
   }) as [Tensor, Tensor, Tensor, Tensor];
   noGrad(() =>
     withoutAutocast(() => {
