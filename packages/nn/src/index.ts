@@ -1,6 +1,7 @@
 export { Generator, mseLoss } from "@halfstep/tensor/functional";
 export { requireArguments } from "./arguments.js";
 export { StateDictError } from "./errors.js";
+export { evaluationMode } from "./evaluation-mode.js";
 export { castReason, type ExplainedOp, explain, explainOps } from "./explain.js";
 export {
   type ForwardHook,

@@ -20,14 +20,19 @@ export class StorageError extends Error {
 
 const divergenceBrand = Symbol.for("@halfstep/DivergenceError");
 
-/** A step with a loss that is not finite was applied, so the parameters are lost. No checkpoint of it is saved. */
+/** A step with a loss or gradients that are not finite was applied, so the parameters are lost. No checkpoint of it is saved. */
 export class DivergenceError extends Error {
   /** Counts from 1. */
   readonly step: number;
 
-  constructor(step: number, precision: string) {
+  /** @param parameter one that is NaN after the step, where the loss was not */
+  constructor(step: number, precision: string, parameter?: string) {
+    const fact =
+      parameter === undefined
+        ? `the loss of step ${step} (${precision}) is not finite, and the step was applied`
+        : `${parameter} is NaN after step ${step} (${precision}), and no checkpoint of it is saved`;
     super(
-      `the loss of step ${step} (${precision}) is not finite, and the step was applied: take a lower learning rate or clip gradients, and go on from the checkpoint before if there is one`,
+      `${fact}: take a lower learning rate or clip gradients, and go on from the checkpoint before if there is one`,
     );
     this.name = "DivergenceError";
     this.step = step;

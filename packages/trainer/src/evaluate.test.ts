@@ -142,7 +142,26 @@ describe.each([
       labels: ({ labels }) => labels,
       batches: inBatches(samples(40, 1)),
     });
-    expect(found.samples).toBe(16);
+    expect(found).toMatchObject({ samples: 16, isAborted: true });
+    const whole = await evaluate<Samples>({
+      ...{ runtime, precision: "float32", signal: stop.signal },
+      logits: (batch) => logitsOf(model, batch),
+      labels: ({ labels }) => labels,
+      batches: inBatches(samples(9, 1)),
+    });
+    expect(whole.samples).toBe(9);
+    expect(whole).not.toHaveProperty("isAborted");
+  });
+
+  it("refuses options that it does not have", async () => {
+    const runtime = await open();
+    const options = { ...{ runtime, precision: "float32", topk: 3, batches: [] } } as const;
+    const wrong = evaluate({
+      ...options,
+      logits: () => runtime.zeros([1]),
+      labels: () => [] as never,
+    });
+    await expect(wrong).rejects.toThrow("evaluate() has no option topk: it has batches, labels, ");
   });
 
   it("rejects with what logits() throws", async () => {

@@ -1,6 +1,7 @@
 import type { CompileProgress } from "@halfstep/device";
 import { argmax, crossEntropy, noGrad, type Runtime, type Tensor, topK } from "@halfstep/tensor";
 import type { Batches } from "./batch-source.js";
+import { type Kinds, requireKinds } from "./known-options.js";
 import { inPrecision, type TrainingPrecision } from "./precision.js";
 import { requireOptions } from "./required-options.js";
 
@@ -31,6 +32,8 @@ export interface Evaluation {
   /** Mean cross-entropy in nats. */
   readonly loss: number;
   readonly samples: number;
+  /** True where `signal` ended it before the last batch; absent otherwise. */
+  readonly isAborted?: boolean;
 }
 
 /** The result with the option `topK`. */
@@ -57,6 +60,7 @@ export async function evaluate<Batch>(
     labels: "a function that gives the classes of a batch",
     batches: "batches",
   });
+  requireKinds("evaluate()", options, kinds);
   const { runtime, precision, topK: guesses, signal, onCompile } = options;
   if (guesses !== undefined && !(Number.isSafeInteger(guesses) && guesses >= 1))
     throw new RangeError(`topK is ${guesses}: it must be a whole number from 1 on`);
@@ -64,8 +68,16 @@ export async function evaluate<Batch>(
   let among = 0;
   let loss = 0;
   let samples = 0;
+  let hasBegun = false;
+  let isAborted = false;
   let underWay: Promise<void> = Promise.resolve();
   for await (const batch of options.batches) {
+    // The first batch is always evaluated.
+    if (signal?.aborted && hasBegun) {
+      isAborted = true;
+      break;
+    }
+    hasBegun = true;
     const labels = options.labels(batch);
     const record = () => {
       const logits = inPrecision(precision, () => options.logits(batch));
@@ -93,7 +105,6 @@ export async function evaluate<Batch>(
     })();
     // The next await throws a failure; until then it must not count as unhandled.
     underWay.catch(() => {});
-    if (signal?.aborted) break;
   }
   await underWay;
   if (samples === 0)
@@ -105,8 +116,14 @@ export async function evaluate<Batch>(
     ...(guesses !== undefined && { topKAccuracy: among / samples }),
     loss: loss / samples,
     samples,
+    ...(isAborted && { isAborted }),
   };
 }
+
+const kinds: Kinds<EvaluateOptions<never>> = {
+  ...{ runtime: "any", precision: "any", logits: "function", labels: "function", batches: "any" },
+  ...{ topK: "any", onBatch: "function", onCompile: "function", signal: "any" },
+};
 
 /** The classes with the largest logits, the largest first. */
 const bestOf = (logits: Tensor, guesses: number | undefined): Tensor =>

@@ -1,4 +1,5 @@
 import { GradScaler, ScaleCollapseError } from "@halfstep/grad-scaler";
+import type { Module } from "@halfstep/nn";
 import { AdamW, clipGradNorm } from "@halfstep/optim";
 import { ampPrimitives, cpuRuntime, flatten } from "@halfstep/tensor";
 import { describe, expect, it } from "vitest";
@@ -317,6 +318,76 @@ describe("hooks", () => {
       hooks: { plan: dumpFirstPlan(runtime, (text) => shown.push(text)) },
     });
     expect(shown).toEqual([expect.stringMatching(/launch/)]);
+  });
+
+  it("leave each module in the mode that it had", async () => {
+    const { run, model } = training();
+    const [frozen, trained] = [model.layers[0], model.layers.at(-1)] as [Module, Module];
+    frozen.eval();
+    const modes: boolean[][] = [];
+    await run({
+      batches: () => sampleBatches(2, 16, 0),
+      hooks: {
+        evaluation: evaluateEvery({
+          every: { steps: 1 },
+          model,
+          evaluate: async () => {
+            modes.push([model, frozen, trained].map(({ isTraining }) => isTraining));
+            return { loss: 1 };
+          },
+        }),
+        after: {
+          afterStep: () =>
+            void modes.push([model, frozen, trained].map(({ isTraining }) => isTraining)),
+        },
+      },
+    });
+    const [evaluating, after] = [
+      [false, false, false],
+      [true, false, true],
+    ];
+    expect(modes).toEqual([evaluating, after, evaluating, after]);
+  });
+
+  it("that a signal ends early count no evaluation of a part", async () => {
+    const results = [{ loss: 3 }, { loss: 1, isAborted: true }, { loss: 4 }];
+    const { at, hook } = await evaluating([3, 1, 4], {
+      evaluate: async () => results.shift() as { loss: number },
+    });
+    expect(at.map(({ step }) => step)).toEqual([5, 15]);
+    expect(hook.state).toEqual({ best: 3, bestStep: 5, worse: 1 });
+  });
+
+  it("refuse results without a score", async () => {
+    const failing = (options: object) =>
+      training().run({
+        hooks: { evaluation: evaluateEvery({ every: { steps: 1 }, ...options } as never) },
+      });
+    for (const nothing of [undefined, {}, { accuracy: 1 }])
+      await expect(failing({ evaluate: async () => nothing })).rejects.toThrow(
+        "evaluate() of evaluateEvery() gave no loss, which is a number",
+      );
+    await expect(failing({ evaluate: async () => ({}), score: () => "1" })).rejects.toThrow(
+      "score() of evaluateEvery() gave 1: it must give a number",
+    );
+  });
+
+  it("that training could not use are refused", async () => {
+    const { run } = training();
+    for (const [hook, text] of [
+      [{}, "the hook mine has none of record, onCompile, onStep,"],
+      [{ onstep: () => {} }, "the hook mine has none of record"],
+      [{ onStep: 3 }, "onStep of the hook mine is 3: it must be a function"],
+    ] as const)
+      await expect(run({ hooks: { mine: hook as never } })).rejects.toThrow(text);
+    const evaluate = async () => ({ loss: 1 });
+    const options = { every: { steps: 1 }, evaluate };
+    expect(() => evaluateEvery({ ...options, patient: 3 } as never)).toThrow(
+      "evaluateEvery() has no option patient",
+    );
+    expect(() => evaluateEvery({ ...options, mode: "maximum" } as never)).toThrow(
+      'mode is "maximum": it must be "min" or "max"',
+    );
   });
 
   it("refuse what makes no sense", () => {

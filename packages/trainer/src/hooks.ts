@@ -1,6 +1,9 @@
 import type { CompileProgress } from "@halfstep/device";
 import type { StepOutcome } from "@halfstep/grad-scaler";
+import { evaluationMode, type Module } from "@halfstep/nn";
 import type { Evaluation } from "./evaluate.js";
+import { type Kinds, requireKinds } from "./known-options.js";
+import { requireOptions } from "./required-options.js";
 import type { Stateful } from "./stateful.js";
 import type { EvaluationMetrics, StepMetrics } from "./summary.js";
 
@@ -17,6 +20,8 @@ export interface Training {
   readonly isEpochEnd: boolean;
   /** Ends training here. */
   stop(): void;
+  /** Resolves when the device has finished all steps so far, and they were reported. What follows does not count as time of steps. */
+  settled(): Promise<void>;
   /** Requests a checkpoint of this step, if training saves any; it is saved after all hooks were called. */
   save(options?: { readonly best?: boolean }): void;
   /**
@@ -57,9 +62,9 @@ export interface TrainingHook extends Partial<Stateful> {
 export interface EvaluationOptions<E> {
   readonly every: Every;
   readonly evaluate: () => Promise<E>;
-  /** The model to put into evaluation mode during evaluations. */
-  readonly model?: { train(mode?: boolean): unknown };
-  /** The score by which evaluations are compared. Default: `loss`. */
+  /** The model to put into evaluation mode during evaluations. Each of its modules gets the mode back that it had. */
+  readonly model?: Module;
+  /** The score by which evaluations are compared, a number. Default: `loss`. */
   readonly score?: (evaluation: E) => number;
   /** Whether lower or higher scores are better. Default "min". */
   readonly mode?: "min" | "max";
@@ -98,7 +103,7 @@ export interface EvaluationHook extends TrainingHook {
 
 /**
  * A hook that evaluates at an interval, reports the results, saves the best checkpoint, and optionally stops early. A NaN
- * score is never better.
+ * score is never better. An evaluation that a signal has ended early (`isAborted`) does not count, and is not reported.
  *
  * @example
  * hooks: {
@@ -112,10 +117,17 @@ export function evaluateEvery<E>(
   options: EvaluationOptions<E> & Required<Pick<EvaluationOptions<E>, "score">>,
 ): EvaluationHook;
 export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook {
+  requireOptions("evaluateEvery", options, {
+    every: "{ steps } or { epochs }",
+    evaluate: "a function that evaluates",
+  });
+  requireKinds("evaluateEvery()", options, kinds);
   const { every, mode = "min", minDelta = 0, patience = Number.POSITIVE_INFINITY } = options;
   const values = options.values ?? numbersOf;
-  const score = options.score ?? ((evaluation: E) => (evaluation as Pick<Evaluation, "loss">).loss);
+  const score = options.score ?? ((evaluation: E) => (evaluation as Partial<Evaluation>)?.loss);
   requireEvery("every", every);
+  if (mode !== "min" && mode !== "max")
+    throw new RangeError(`mode is ${JSON.stringify(mode)}: it must be "min" or "max"`);
   if (!(patience >= 1)) throw new RangeError(`patience is ${patience}: it must be at least 1`);
   if (!(minDelta >= 0)) throw new RangeError(`minDelta is ${minDelta}: it must be at least 0`);
   let state: EvaluationState = { best: null, bestStep: 0, worse: 0 };
@@ -125,10 +137,25 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
       : mode === "min"
         ? value < state.best - minDelta
         : value > state.best + minDelta;
+  const evaluated = async (): Promise<E> => {
+    const goOn = options.model && evaluationMode(options.model);
+    try {
+      return await options.evaluate();
+    } finally {
+      goOn?.();
+    }
+  };
   const evaluateNow = async (training: Training): Promise<void> => {
-    options.model?.train(false);
-    const evaluation = await options.evaluate().finally(() => options.model?.train(true));
+    await training.settled();
+    const evaluation = await evaluated();
+    if ((evaluation as Partial<Evaluation> | undefined)?.isAborted) return;
     const value = score(evaluation);
+    if (typeof value !== "number")
+      throw new TypeError(
+        options.score
+          ? `score() of evaluateEvery() gave ${value}: it must give a number`
+          : "evaluate() of evaluateEvery() gave no loss, which is a number: give one, or the option score",
+      );
     const isBest = isBetter(value);
     const { step, epochs } = training;
     state = isBest
@@ -153,6 +180,11 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
   };
 }
 
+const kinds: Kinds<EvaluationOptions<never>> = {
+  ...{ every: "any", evaluate: "function", model: "any", score: "function", mode: "any" },
+  ...{ minDelta: "any", patience: "any", onResult: "function", values: "function" },
+};
+
 const numbersOf = (evaluation: unknown): Readonly<Record<string, number>> =>
   Object.fromEntries(
     Object.entries(evaluation ?? {}).filter(
@@ -172,6 +204,27 @@ export function requireEvery(name: string, every: Every): void {
     throw new RangeError(
       `${name} is ${JSON.stringify(every)}: give { steps } or { epochs }, a whole number from 1 on`,
     );
+}
+
+/** What training calls of a hook. */
+const members: Readonly<Record<keyof TrainingHook, true>> = {
+  ...{ record: true, onCompile: true, onStep: true, onEvaluation: true, beforeSave: true },
+  ...{ afterSave: true, afterStep: true, stateDict: true, loadStateDict: true },
+};
+
+/** Throws for a hook with nothing that training calls, and for members that it calls and that are no functions. */
+export function requireHooks(hooks: Readonly<Record<string, TrainingHook>>): void {
+  for (const [name, hook] of Object.entries(hooks)) {
+    const known = Object.keys(members) as (keyof TrainingHook)[];
+    const given = known.filter((member) => hook?.[member] !== undefined);
+    if (given.length === 0)
+      throw new TypeError(`the hook ${name} has none of ${known.join(", ")}: it would do nothing`);
+    for (const member of given)
+      if (typeof hook[member] !== "function")
+        throw new TypeError(
+          `${member} of the hook ${name} is ${hook[member]}: it must be a function`,
+        );
+  }
 }
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;

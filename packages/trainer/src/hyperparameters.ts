@@ -37,6 +37,27 @@ export function hyperparametersOf(
   };
 }
 
+/** The options of an optimizer that a checkpoint has replaced by its own, as in torch; undefined where there are none. */
+export function changedOptions(
+  given: Hyperparameters,
+  now: Hyperparameters,
+  path: string,
+): string | undefined {
+  const changesOf = (from: Settings, to: Settings): string[] =>
+    Object.entries(to).flatMap(([name, value]) => {
+      const [was, is] = [from[name], value].map((each) => JSON.stringify(each));
+      return was === undefined || was === is ? [] : [`${name} ${is}, not ${was}`];
+    });
+  const changes = new Set([
+    ...changesOf(given.optimizer, now.optimizer),
+    ...(now.groups ?? []).flatMap((group, i) =>
+      changesOf({ ...given.optimizer, ...given.groups?.[i] }, group),
+    ),
+  ]);
+  if (changes.size === 0) return undefined;
+  return `the optimizer goes on with the options of ${path}: ${[...changes].join("; ")}. A learning rate that is a function stays as given`;
+}
+
 const plain = (options: object): Settings =>
   Object.fromEntries(Object.entries(options).map(([name, value]) => [name, settingValue(value)]));
 

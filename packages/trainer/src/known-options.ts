@@ -40,7 +40,8 @@ export function requireKnownOptions<
 const isCheckpoint = (value: unknown): boolean =>
   typeof value === "object" && value !== null && "parts" in value;
 
-function requireKinds(
+/** Throws a TypeError for unknown options, which would have no effect, and for what is no function. */
+export function requireKinds(
   what: string,
   options: object,
   kinds: Readonly<Record<string, string>>,

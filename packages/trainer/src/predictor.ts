@@ -1,9 +1,10 @@
 import { type Recipe, recipeOf } from "@halfstep/autocast";
 import type { Device, HalfDType } from "@halfstep/device";
 import { bytesFor } from "@halfstep/formats/dtypes";
-import { applyRecipe, type Module } from "@halfstep/nn";
+import { applyRecipe, evaluationMode, type Module } from "@halfstep/nn";
 import { noGrad, type Runtime, Tensor } from "@halfstep/tensor";
 import { DeviceClock } from "./device-clock.js";
+import { type Kinds, requireKinds } from "./known-options.js";
 import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision, recipeFor, type TrainingPrecision } from "./precision.js";
 import { requireOptions } from "./required-options.js";
@@ -49,6 +50,11 @@ export interface PredictorUsage {
   readonly peakBytes: number;
 }
 
+const kinds: Kinds<PredictorOptions<never, never, never>> = {
+  ...{ runtime: "any", device: "any", model: "any", forward: "function", batchSize: "any" },
+  ...{ read: "function", precision: "any" },
+};
+
 /**
  * Runs a model for inference: from samples to results, in batches, in evaluation mode, without gradients, in float32 or half
  * precision. While the device computes one batch the host prepares the next.
@@ -81,6 +87,7 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
       forward: "a function that records the results of some samples",
       batchSize: "a whole number from 1 on",
     });
+    requireKinds("Predictor", options, kinds);
     const { batchSize, precision, device } = options;
     if (!Number.isSafeInteger(batchSize) || batchSize < 1)
       throw new RangeError(`batchSize is ${batchSize}: it must be a whole number from 1 on`);
@@ -131,8 +138,7 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
     this.#requireIdle("predict()");
     this.#isBusy = true;
     const { model } = this.#options;
-    const wasTraining = model.isTraining;
-    model.train(false);
+    const goOn = evaluationMode(model);
     try {
       let underWay: Promise<readonly Result[]> | undefined;
       for await (const batch of batched(samples, this.#options.batchSize)) {
@@ -145,7 +151,7 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
       }
       if (underWay) yield* await this.#timed(underWay);
     } finally {
-      if (wasTraining) model.train(true);
+      goOn();
       this.#isBusy = false;
     }
   }

@@ -16,6 +16,8 @@ interface PendingStep {
   readonly step: number;
   /** Counts from 1. */
   readonly epoch: number;
+  /** The learning rate, where it was asked for at the step. */
+  readonly lr?: number | undefined;
   readonly losses: readonly MicroLoss[];
   /** The outcome, if it was already read. */
   readonly outcome?: StepOutcome | undefined;
@@ -57,7 +59,9 @@ export class Reporter {
   }
 
   add(pending: PendingStep): void {
-    this.#waiting.push(pending);
+    const { lr } = this.#options;
+    // A function that does not depend on the applied steps, which are known later, tells the present rate.
+    this.#waiting.push(lr.length === 0 ? { ...pending, lr: lr(this.applied) } : pending);
   }
 
   async report(): Promise<void> {
@@ -132,8 +136,9 @@ export class Reporter {
     if (drained.failure) throw drained.failure;
   }
 
-  #tell({ step, epoch }: PendingStep, loss: number, outcome: StepOutcome | undefined): void {
+  #tell(pending: PendingStep, loss: number, outcome: StepOutcome | undefined): void {
     const { precision, tell, lr } = this.#options;
+    const { step, epoch } = pending;
     const isApplied = outcome ? outcome.status === "applied" : true;
     const metrics: StepMetrics = {
       precision,
@@ -142,7 +147,7 @@ export class Reporter {
       loss: Number.isFinite(loss) ? loss : null,
       applied: isApplied,
       scale: outcome?.scaleBefore ?? this.scale,
-      lr: lr(this.applied),
+      lr: pending.lr ?? lr(this.applied),
     };
     if (isApplied) this.applied++;
     this.#isLastApplied = isApplied;

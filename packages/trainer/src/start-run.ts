@@ -1,6 +1,6 @@
 import { kernelTable } from "@halfstep/kernels/planner";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
-import { requireEvery } from "./hooks.js";
+import { requireEvery, requireHooks } from "./hooks.js";
 import { type Kinds, requireKnownOptions } from "./known-options.js";
 import { recipeFor } from "./precision.js";
 import { requireOptions } from "./required-options.js";
@@ -37,7 +37,13 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
     lr: "a function that tells the learning rate, for the metrics",
   });
   requireKnownOptions(options, kinds);
-  const { scaler, onOverflow = "skip", accumulate = 1, hooks = {}, checkpoints } = options;
+  const { optimizer, scaler, onOverflow = "skip", accumulate = 1, hooks = {} } = options;
+  const { checkpoints } = options;
+  if (onOverflow !== "skip" && onOverflow !== "retry")
+    throw new RangeError(
+      `onOverflow is ${JSON.stringify(onOverflow)}: it must be "skip" or "retry"`,
+    );
+  requireHooks(hooks);
   if (onOverflow === "retry" && !(scaler.enabled && scaler.rule.dynamic))
     throw new RangeError(
       'onOverflow is "retry", but the loss scale is not dynamic: the batch would overflow again; use "skip"',
@@ -55,6 +61,7 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
     checkpoint &&
     (await restoreStates(
       { parts: checkpoints.parts, scaler, hooks },
+      optimizer,
       checkpoint,
       setting,
       checkpoints.onNote,

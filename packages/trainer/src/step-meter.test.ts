@@ -19,7 +19,11 @@ function opened() {
     now += milliseconds;
     meter.compiling({ compiled: 1, total: 1, kernel: "matmul" });
   };
-  return { meter, steps, compile };
+  const pause = (milliseconds: number): void => {
+    meter.pause();
+    now += milliseconds;
+  };
+  return { meter, steps, compile, pause };
 }
 
 test("a short run takes its mean, without compiling", () => {
@@ -35,4 +39,27 @@ test("programs that are compiled later spoil no window", () => {
   compile(5000);
   steps(2 * reportInterval, 10);
   expect(meter.medianMilliseconds()).toBe(10);
+});
+
+test("evaluations and checkpoints are no time of steps, however often they come", () => {
+  for (const every of [1, 3, reportInterval]) {
+    const { meter, steps, pause } = opened();
+    for (let i = 0; i < 12; i++) {
+      steps(every, 10);
+      pause(700);
+      // Another hook, and a checkpoint.
+      pause(50);
+    }
+    expect(meter.medianMilliseconds()).toBe(10);
+  }
+});
+
+test("a short run with a pause in it takes the mean of its steps", () => {
+  const { meter, steps, pause, compile } = opened();
+  steps(2, 10);
+  pause(100);
+  compile(300);
+  steps(2, 20);
+  pause(100);
+  expect(meter.medianMilliseconds()).toBe(15);
 });

@@ -12,7 +12,14 @@ export class StepMeter {
   readonly #windows = new EvenSamples<number>();
   readonly #now: () => number;
   readonly #clock: TrainingClock;
-  #windowStart: number | undefined;
+  /** Whether a window of steps is timed, which programs that are compiled spoil. */
+  #isTiming = false;
+  /** Milliseconds of the window before the last pause, and the time of the first step since then. */
+  #timed = 0;
+  #since: number | undefined;
+  /** Milliseconds in pauses, in which the training clock goes on, and the start of the present one. */
+  #paused = 0;
+  #pausedSince: number | undefined;
   #before: CounterValues | undefined;
   #latest: CounterValues | undefined;
   #steps = 0;
@@ -25,6 +32,7 @@ export class StepMeter {
   }
 
   begin(): void {
+    this.#goOn();
     this.#before = this.#device?.counters.snapshot();
   }
 
@@ -38,27 +46,43 @@ export class StepMeter {
       this.#samples.add(this.#latest);
     if (place !== 0) return;
     const now = this.#now();
-    if (this.#windowStart !== undefined)
-      this.#windows.add((now - this.#windowStart) / reportInterval);
-    this.#windowStart = now;
+    if (this.#isTiming)
+      this.#windows.add((this.#timed + now - (this.#since ?? now)) / reportInterval);
+    this.#isTiming = true;
+    this.#timed = 0;
+    this.#since = now;
   }
 
   /** Excludes the time in which programs are compiled. */
   compiling(progress: CompileProgress): void {
-    this.pause();
-    this.#clock.compiling(progress);
+    this.#isTiming = false;
+    // Programs of an evaluation are compiled in a pause.
+    if (this.#pausedSince === undefined) this.#clock.compiling(progress);
   }
 
-  /** Excludes the time of work other than training. */
+  /** Excludes the time of work other than training, up to the next step. Call it when the device has finished the last step. */
   pause(): void {
-    this.#windowStart = undefined;
+    if (this.#pausedSince !== undefined) return;
+    const now = this.#now();
+    this.#pausedSince = now;
+    if (this.#since !== undefined) this.#timed += now - this.#since;
+    this.#since = undefined;
+  }
+
+  #goOn(): void {
+    const now = this.#now();
+    if (this.#pausedSince !== undefined) this.#paused += now - this.#pausedSince;
+    this.#pausedSince = undefined;
+    this.#since ??= now;
   }
 
   /** Call it when the device has finished the last step. */
   medianMilliseconds(): number {
     const { kept } = this.#windows;
     if (kept.length > 0) return median(kept);
-    return this.#steps === 0 ? 0 : (1000 * this.#clock.seconds) / this.#steps;
+    if (this.#steps === 0) return 0;
+    this.#goOn();
+    return (1000 * this.#clock.seconds - this.#paused) / this.#steps;
   }
 
   counters({ casts, launches }: Pick<PlanStatistics, "casts" | "launches">): StepCounters {

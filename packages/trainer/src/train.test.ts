@@ -350,6 +350,57 @@ describe.each(places)("train() on the %s", (_, open) => {
   });
 });
 
+describe("what training cannot use", () => {
+  const open = () => training({ runtime: cpuRuntime() }, {});
+
+  it.each<[options: object, text: string]>([
+    [{ loss: () => undefined }, "loss() gave undefined: it must return a tensor"],
+    [{ loss: () => 3 }, "loss() gave 3: it must return a tensor"],
+    [{ samples: () => undefined }, "samples() gave undefined for a batch: it must be a number"],
+    [{ samples: () => Number.NaN }, "samples() gave NaN for a batch: it must be a number from 0"],
+    [{ samples: () => -1, accumulate: 2 }, "samples() gave -1 for a batch"],
+    [{ onOverflow: "Retry" }, 'onOverflow is "Retry": it must be "skip" or "retry"'],
+  ])("is refused in a line: %o", async (options, text) => {
+    await expect(open().run(options as never)).rejects.toThrow(text);
+  });
+
+  it("is no parameter that is NaN: no checkpoint of it is saved", async () => {
+    const diverging = training({ runtime: cpuRuntime() }, { enabled: false });
+    const { model, optimizer, loss } = diverging;
+    const saved: number[] = [];
+    let step = 0;
+    // A loss that is finite, of which the gradient is not.
+    const lost = (batch: Samples): Tensor => {
+      const weight = model.layers[0]?.weight as Tensor;
+      const zero = weight.mul(0).abs().sum().sqrt();
+      return ++step === 3 ? loss(batch).add(zero) : loss(batch);
+    };
+    const failing = diverging.run({
+      ...{ precision: "float32", loss: lost },
+      checkpoints: {
+        store: {
+          save: async ({ step }: { readonly step: number }) => void saved.push(step),
+          newest: async () => ({ checkpoint: undefined, skipped: [] }),
+        },
+        parts: { model, optimizer },
+        every: { steps: 1 },
+      },
+    });
+    await expect(failing).rejects.toThrow(DivergenceError);
+    await expect(failing).rejects.toThrow(
+      "layers.0.weight is NaN after step 3 (float32), and no checkpoint of it is saved: take a lower",
+    );
+    expect(saved).toEqual([1, 2]);
+  });
+});
+
+it("asks for the present learning rate at each step, where it does not depend on applied steps", async () => {
+  const { run, told } = training({ runtime: cpuRuntime() }, {});
+  let rate = 1;
+  await run({ lr: () => rate, hooks: { rate: { afterStep: () => void rate++ } } });
+  expect(told.map(({ metrics }) => metrics.lr)).toEqual(numbers(1, 20));
+});
+
 it("of a device that is lost it tells the steps that were read, in order, and says so", async () => {
   const device = await requestTestDevice();
   const { run, told, loss } = training({ runtime: gpuRuntime(device), device }, {});

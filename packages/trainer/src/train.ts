@@ -61,7 +61,10 @@ export interface TrainOptions<Batch> {
   /** Hooks by name; their states are saved under these names. */
   readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
   readonly checkpoints?: TrainingCheckpoints | undefined;
-  /** The learning rate after this many applied steps, for the metrics. */
+  /**
+   * The learning rate after this many applied steps, for the metrics. Where it takes the number, it is called when steps are reported, up to
+   * `reportInterval` steps late; without a parameter, such as `() => optimizer.paramGroups[0].lr`, at each step.
+   */
   readonly lr: (appliedSteps: number) => number;
   /**
    * What to do with a batch whose gradients overflowed: `"skip"` continues with the next one, `"retry"` runs the batch again with the

@@ -5,16 +5,19 @@ import { BatchSource } from "./batch-source.js";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { DeviceClock } from "./device-clock.js";
+import { DivergenceError } from "./errors.js";
 import { isDue, type Training, type TrainingHook } from "./hooks.js";
 import { hyperparametersOf } from "./hyperparameters.js";
 import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision } from "./precision.js";
 import { lossValue, type MicroLoss, Reporter, reportInterval } from "./reporter.js";
+import type { StatefulModel } from "./stateful.js";
 import { StepMeter } from "./step-meter.js";
 import type { EvaluationMetrics } from "./summary.js";
 import type { TrainableOptimizer, TrainOptions, TrainResult } from "./train.js";
 import {
   collectStates,
+  lostParameter,
   restoreGradients,
   type Setting,
   type TrainingCheckpoints,
@@ -187,7 +190,11 @@ export class TrainingRun<Batch> {
 
   /** The weights of micro-steps. Where a process only repeats samples of others, whose mean it takes does not matter. */
   #countsOf(batches: readonly Batch[]): readonly number[] {
-    const counts = batches.map((batch) => this.#options.samples?.(batch) ?? 1);
+    const { samples = () => 1 } = this.#options;
+    const counts = batches.map((batch) => samples(batch));
+    for (const count of counts)
+      if (!(count >= 0 && Number.isFinite(count)))
+        throw new RangeError(`samples() gave ${count} for a batch: it must be a number from 0 on`);
     return counts.some((count) => count > 0) ? counts : counts.map(() => 1);
   }
 
@@ -225,6 +232,8 @@ export class TrainingRun<Batch> {
   #record(batches: readonly Batch[], index: number, count: number, window: Window): Tensor {
     const { precision, loss, reduce, clip } = this.#options;
     const value = inPrecision(precision, () => loss(batches[index] as Batch));
+    if (typeof value?.backward !== "function")
+      throw new TypeError(`loss() gave ${value}: it must return a tensor, the loss of its batch`);
     window.scale(value, count).backward();
     if (index < batches.length - 1) return value;
     reduce?.(batches);
@@ -260,12 +269,17 @@ export class TrainingRun<Batch> {
     const { checkpoints } = this.#options;
     let isWanted = false;
     let isBest = false;
+    let isSettling = false;
     const training: Training = {
       step: this.#step,
       epochs: this.#epoch,
       isEpochEnd,
       stop: () => {
         this.#isStopped = true;
+      },
+      settled: () => {
+        isSettling = true;
+        return this.#reporter.flush().then(() => this.#meter.pause());
       },
       save: ({ best = false } = {}) => {
         isWanted = true;
@@ -282,7 +296,7 @@ export class TrainingRun<Batch> {
     for (const hook of Object.values(this.#hooks)) {
       const underWay = hook.afterStep?.(training);
       if (!underWay) continue;
-      this.#meter.pause();
+      if (!isSettling) this.#meter.pause();
       await this.#phases.during("evaluation", async () => underWay);
     }
     isWanted ||= checkpoints?.every !== undefined && isDue(checkpoints.every, training);
@@ -303,15 +317,15 @@ export class TrainingRun<Batch> {
     const { checkpoints } = this.#options;
     const place = `${this.#step}.${this.#micro.length}`;
     if (!checkpoints || place === this.#saved) return;
+    // Throws after a failure of the device: a checkpoint would be wrong then.
+    await this.#reporter.flush();
     this.#meter.pause();
     await this.#phases.during("checkpoint", () => this.#write(checkpoints, best));
     this.#saved = place;
   }
 
   async #write({ store, parts }: TrainingCheckpoints, best: boolean): Promise<void> {
-    const { scaler } = this.#options;
-    // Throws after a failure of the device: a checkpoint would be wrong then.
-    await this.#reporter.flush();
+    const { scaler, allowNonFiniteLoss = false } = this.#options;
     for (const hook of Object.values(this.#hooks)) await hook.beforeSave?.();
     const training: TrainingState = {
       ...this.#setting,
@@ -322,14 +336,22 @@ export class TrainingRun<Batch> {
       isStopped: this.#isStopped,
     };
     const everything = { parts, scaler, hooks: this.#hooks };
+    const states = await collectStates(everything, training);
+    if (!allowNonFiniteLoss) this.#requireNumbers(parts.model, states.model);
     await store.save({
       step: this.#step,
       microStep: this.#micro.length,
       best,
       tables: this.#setting.tables,
-      parts: await collectStates(everything, training),
+      parts: states,
     });
     for (const hook of Object.values(this.#hooks)) await hook.afterSave?.();
+  }
+
+  /** A checkpoint with NaN would be the newest whole one, and training could not go on from it. */
+  #requireNumbers(model: StatefulModel, state: unknown): void {
+    const lost = lostParameter(model, state);
+    if (lost !== undefined) throw new DivergenceError(this.#step, this.#start.recipe, lost);
   }
 
   /** The figures of the first step, because the last batch of an epoch may be smaller. */

@@ -23,6 +23,8 @@ export interface Resumable {
   readonly folder: RunFolder;
   /** Of the model. */
   readonly seed?: number | undefined;
+  /** Of the optimizer. */
+  readonly weightDecay?: number;
   readonly resume?: TrainingCheckpoints["resume"];
   readonly every?: TrainingCheckpoints["every"];
   /** See `TrainingCheckpoints`. */
@@ -45,6 +47,7 @@ export async function trainResumable({
   runtime,
   folder,
   seed,
+  weightDecay = 0.01,
   resume,
   every,
   tables,
@@ -55,7 +58,7 @@ export async function trainResumable({
   const model = classifier(runtime, seed);
   model.half();
   const lr = oneCycle({ maxLr: 0.02, totalSteps: 3 * epochs });
-  const optimizer = new AdamW(runtime.target, flatten(model.parameters()), { lr });
+  const optimizer = new AdamW(runtime.target, flatten(model.parameters()), { lr, weightDecay });
   const scaler = new GradScaler(ampPrimitives(runtime), {
     initScale: 2 ** 21,
     growthInterval: 3,

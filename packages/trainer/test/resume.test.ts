@@ -165,6 +165,21 @@ it("training that goes on with another rule of the loss scale says which one hol
   expect(scaler.rule.dynamic).toBe(true);
 });
 
+it("training that goes on with other options of the optimizer says which ones hold", async () => {
+  const notes: string[] = [];
+  const options = { maxSteps: 2 };
+  const onNote = (line: string): unknown => notes.push(line);
+  await runIn("run", { options });
+  await runIn("run", { resume: "auto", onNote, options });
+  expect(notes).toHaveLength(1);
+  await runIn("run", { resume: "auto", onNote, options, weightDecay: 0.5 });
+  expect(notes.slice(2)).toEqual([
+    expect.stringMatching(
+      /^the optimizer goes on with the options of .*step-00000002: weightDecay 0.01, not 0.5\. A learning rate that is a function stays as given$/,
+    ),
+  ]);
+});
+
 describe("a checkpoint of something else is refused", () => {
   const cases: readonly (readonly [string, Partial<Resumable>, RegExp])[] = [
     ["another recipe", { options: { precision: "O3" } }, /was trained by the recipe O2, not O3/],

@@ -1,5 +1,5 @@
 import { type Recipe, withRecipe } from "@halfstep/autocast";
-import { type Module, torchPlaces } from "@halfstep/nn";
+import { evaluationMode, type Module, torchPlaces } from "@halfstep/nn";
 import type { Variable } from "@halfstep/tensor";
 import { dataType, typeOf } from "../data-type.js";
 import { OnnxError } from "../errors.js";
@@ -154,12 +154,11 @@ function scalarsOf(
 
 /** Runs `fn` while the model is in evaluation mode. */
 function inEvaluation<T>(model: Module, fn: () => T): T {
-  const modes = [...model.namedModules()].map(([, module]) => [module, module.isTraining] as const);
-  model.eval();
+  const goOn = evaluationMode(model);
   try {
     return fn();
   } finally {
-    for (const [module, isTraining] of modes) module.train(isTraining);
+    goOn();
   }
 }
 
