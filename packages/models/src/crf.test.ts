@@ -205,4 +205,7 @@ test("what does not fit is refused by name", () => {
     "uint32 mask",
   );
   expect(() => crf.forward(runtime.zeros([1, 4, 3]), runtime.zeros([1, 4]))).toThrow("Uint32Array");
+  expect(() => crf.forward(runtime.zeros([1, 4, 3]), tags, { reduction: "avg" as "mean" })).toThrow(
+    'reduction is "avg"; pass "mean", "sum" or "none"',
+  );
 });

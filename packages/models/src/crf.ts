@@ -72,6 +72,10 @@ export class CRF extends Module {
     { mask, reduction = "mean" }: CRFLossOptions = {},
   ): Tensor {
     this.#check(emissions, mask);
+    if (!["mean", "sum", "none"].includes(reduction))
+      throw new RangeError(
+        `${this.label}: reduction is ${JSON.stringify(reduction)}; pass "mean", "sum" or "none"`,
+      );
     if (tags.dtype !== "uint32")
       throw new DTypeError(`${this.label}: tags are ${tags.dtype}; make them from a Uint32Array`);
     const places = emissions.shape.slice(0, 2);

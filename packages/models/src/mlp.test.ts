@@ -27,3 +27,9 @@ test("it applies relu between its layers and not after the last", async () => {
   expect(output.length).toBe(2);
   for (const [i, value] of output.entries()) expect(value).toBeCloseTo(expected[i] as number, 6);
 });
+
+test("a network of one size has no layer, and is refused", () => {
+  expect(() => new Mlp(cpuRuntime(), { sizes: [3] as never, seed: 1 })).toThrow(
+    "Mlp: sizes is [3]: give those of the input and of each layer",
+  );
+});

@@ -17,6 +17,8 @@ export class Mlp extends Module {
     super();
     requireArguments("new Mlp(runtime, { sizes, seed })", runtime, options);
     const { sizes, seed } = options;
+    if (sizes.length < 2)
+      throw new RangeError(`Mlp: sizes is [${sizes}]: give those of the input and of each layer`);
     const generator = new Generator(seed);
     this.layers = sizes
       .slice(1)

@@ -100,4 +100,12 @@ test("images of any size, and stages of which there are three or four", () => {
   expect(model.forward(runtime.zeros([2, 19, 27, 3])).shape).toEqual([2, 10]);
   expect(() => model.forward(runtime.zeros([2, 3, 32, 32]))).toThrow(ShapeError);
   expect(() => new ResNet(runtime, { seed: 1, layers: [2, 2] })).toThrow("three or four");
+  for (const [wrong, text] of [
+    [{ block: "x" }, 'block is "x"; pass "basic" or "bottleneck"'],
+    [{ stem: "cfar" }, 'stem is "cfar"; pass "imagenet" or "cifar"'],
+    [{ shortcut: "pading" }, 'shortcut is "pading"; pass "projection" or "padding"'],
+  ] as const)
+    expect(() => new ResNet(runtime, { seed: 1, layers: [1, 1, 1], ...wrong } as never)).toThrow(
+      text,
+    );
 });

@@ -17,6 +17,7 @@ import {
   MaxPool2d,
   MultiheadAttention,
   Sequential,
+  Softplus,
 } from "./index.js";
 
 const runtime = cpuRuntime();
@@ -105,9 +106,16 @@ test.each<[type: unknown, given: readonly unknown[], text: string]>([
   [AvgPool1d, [{ kernelSize: 2, padding: "same" }], 'padding is "same"; pass'],
   [LSTM, [runtime, 1, 1, { generator, numLayers: 0 }], `numLayers is 0; ${pass.one} above 0`],
   [GRU, [runtime, 1, 1, { generator, numLayers: 1.5 }], `numLayers is 1.5; ${pass.one} above 0`],
-  [BatchNorm2d, [runtime, 3, { momentum: null }], "momentum is null; pass a number; running"],
+  [
+    BatchNorm2d,
+    [runtime, 3, { momentum: null }],
+    "momentum is null; pass a number from 0 to 1; running",
+  ],
   [BatchNorm2d, [runtime, 3, { momentum: Number.NaN }], "momentum is NaN; pass a number"],
+  [BatchNorm2d, [runtime, 3, { momentum: 2 }], "momentum is 2; pass a number from 0 to 1"],
+  [BatchNorm2d, [runtime, 3, { eps: -1 }], "eps is -1; pass a number from 0 on"],
   [LayerNorm, [runtime, 3, { eps: "1e-5" }], 'eps is "1e-5"; pass a number'],
+  [Softplus, [{ beta: 0 }], "beta is 0; pass a number above 0"],
 ])("what forward would refuse is refused by the constructor: %#", (type, given, text) => {
   const { name } = type as { readonly name: string };
   expect(() => make(type, ...given)).toThrow(text);

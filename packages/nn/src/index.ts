@@ -40,7 +40,7 @@ export {
   Tanh,
 } from "./layers/activations.js";
 export {
-  BatchNorm,
+  type BatchNorm,
   BatchNorm1d,
   BatchNorm2d,
   BatchNorm3d,

@@ -164,6 +164,14 @@ test("what is no state dict is refused in one line", async () => {
     );
     expect(each({ ...state, "1.bias": undefined })).toThrow("1.bias in the state is undefined");
     expect(each({ ...state, "0.weight": { data: [] } })).toThrow("has the shape undefined; pass a");
+    for (const [dtype, data] of [
+      ["F16", new Uint16Array(2)],
+      ["bfloat16", new Uint16Array(2)],
+      ["F8_E4M3", new Uint8Array(2)],
+    ] as const)
+      expect(each({ ...state, "1.bias": { shape: [2], dtype, data } })).toThrow(
+        `1.bias in the state holds codes of ${dtype}, not numbers; decode them, as stateDictOf() of`,
+      );
     expect(each(JSON.parse(JSON.stringify(state)))).toThrow(
       "the data of 0.weight in the state is an object; pass a typed array: JSON has none, so write [...data]",
     );

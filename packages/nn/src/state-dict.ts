@@ -116,7 +116,7 @@ export function requireState(call: string, state: unknown): void {
 /**
  * The tensor of a name that the state has.
  *
- * @throws TypeError where that is something else, such as a live tensor, or data that went through JSON
+ * @throws TypeError where that is something else, such as a live tensor, data that went through JSON, or codes of narrow floats
  */
 export function savedIn(state: StateDict, name: string): SavedTensor {
   const saved: unknown = state[name];
@@ -124,12 +124,16 @@ export function savedIn(state: StateDict, name: string): SavedTensor {
     throw new TypeError(
       `${name} in the state is ${shown(saved)}; pass { shape, dtype, data }, as stateDict() does`,
     );
-  const { shape, data } = saved as Readonly<Record<string, unknown>>;
+  const { shape, data, dtype } = saved as Readonly<Record<string, unknown>>;
   if (!Array.isArray(shape))
     throw new TypeError(`${name} in the state has the shape ${shown(shape)}; pass a list of sizes`);
   if (!ArrayBuffer.isView(data) && !Array.isArray(data))
     throw new TypeError(
       `the data of ${name} in the state is ${shown(data)}; pass a typed array: JSON has none, so write [...data] there, or a safetensors file`,
+    );
+  if (data instanceof Uint16Array || (data instanceof Uint8Array && /^b?f/i.test(String(dtype))))
+    throw new TypeError(
+      `${name} in the state holds codes of ${dtype}, not numbers; decode them, as stateDictOf() of @halfstep/trainer does with what a safetensors file gives`,
     );
   return saved as SavedTensor;
 }
