@@ -84,6 +84,7 @@ export function planningRuntime(hardware: HardwareClass, passes?: readonly PassN
     capabilities: {
       adapter: { isFallback: hardware === "software" },
       hardware: { class: hardware },
+      limits: { maxStorageBufferBindingSize: 2 ** 31 },
     },
     memory: { live: 0, budget: Number.POSITIVE_INFINITY },
     gpu: { createCommandEncoder: () => encoder },
