@@ -1,5 +1,6 @@
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import type { EvaluateCommand } from "./commands.js";
+import { describeEmpty } from "./describe-data.js";
 import { sampleOf } from "./examples.js";
 import { describeBaselines, describeClose, describeCutOff, nats, percent } from "./figures.js";
 import { LabelCounts, type TestMetrics, tableOf } from "./label-metrics.js";
@@ -20,6 +21,7 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
       `${options.model} is a model from elsewhere: name what to test it on by --data`,
     );
   const data = await readTask({ ...purpose, ...columnsOf(options), data: options.data });
+  for (const line of describeEmpty(data)) say(line);
   const { train, test } = data.splits;
   // Files of one's own are tested whole.
   const tested = options.data === undefined ? test : [...train, ...test];
