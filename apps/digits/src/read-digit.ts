@@ -21,6 +21,8 @@ export async function readDigit(path: string): Promise<Uint8Array> {
     if (width * height > mostPixels)
       throw new Error(`it has ${width}×${height} pixels, and at most ${mostPixels} are read`);
     const greys = await image
+      // A photo is shown as its camera was held.
+      .rotate()
       .flatten({ background: "white" })
       .toColourspace("b-w")
       .resize(side, side, { fit: "fill" })

@@ -8,6 +8,7 @@ import sharp from "sharp";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readDigits } from "../src/data.js";
 import { openNetwork } from "../src/network.js";
+import { readDigit } from "../src/read-digit.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-network-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -85,6 +86,13 @@ it("are tested, asked and trained further by flags alone, and so are those of a 
   await sharp(inverted, { raw: { width: 28, height: 28, channels: 1 } }).toFile(picture);
   const asked = await digits("predict", picture, "--model", out);
   expect(asked.stdout).toMatch(/digit\.png: \d {2}\d+\.\d %\n$/);
+  // A camera that was held upright notes how the picture is to be turned.
+  const photo = join(folder, "photo.png");
+  await sharp(inverted, { raw: { width: 28, height: 28, channels: 1 } })
+    .rotate(270)
+    .withMetadata({ orientation: 6 })
+    .toFile(photo);
+  expect(await readDigit(photo)).toEqual(await readDigit(picture));
   const none = await digits("predict", picture, "--model", join(folder, "none"));
   expect([none.code, none.stderr]).toEqual([
     2,

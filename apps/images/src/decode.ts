@@ -92,14 +92,14 @@ async function decoded(
   if (bytes.length === 0) throw new DataError(file, "is empty: remove it, or replace it");
   try {
     const image = sharp(bytes, { failOn: "error", limitInputPixels: false });
-    const { width, height } = await image.metadata();
+    const { width, height, hasAlpha } = await image.metadata();
     if (width * height > mostPixels)
       throw new DataError(
         file,
         `has ${width}×${height} pixels, and at most ${mostPixels} are decoded: scale it down, or remove it`,
       );
-    const { data, info } = await view(image, { width, height })
-      .removeAlpha()
+    const opaque = hasAlpha ? await withoutAlpha(image) : image;
+    const { data, info } = await view(opaque, { width, height })
       .toColourspace(channels === 1 ? "b-w" : "srgb")
       .raw({ depth: "uchar" })
       .toBuffer({ resolveWithObject: true });
@@ -111,4 +111,17 @@ async function decoded(
     const reason = (error as Error).message.split("\n", 1)[0]?.replace(/:$/, "");
     throw new DataError(file, `cannot be decoded (${reason}): remove it, or replace it`);
   }
+}
+
+/**
+ * An image without its transparency, decoded. Resizing weights colours by their transparency, and what is transparent would become
+ * black: as for Pillow's `convert("RGB")`, the colours count that the file has.
+ */
+async function withoutAlpha(image: Sharp): Promise<Sharp> {
+  const { data, info } = await image
+    .removeAlpha()
+    .raw({ depth: "uchar" })
+    .toBuffer({ resolveWithObject: true });
+  const { width, height, channels } = info;
+  return sharp(data, { raw: { width, height, channels }, limitInputPixels: false });
 }

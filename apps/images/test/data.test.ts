@@ -109,6 +109,49 @@ describe("image folders", () => {
     expect(furthest(await see(undefined, 14), Float32Array.from(half))).toBeGreaterThan(5);
   });
 
+  it("lose their transparency, at every size, and keep the colours that the file has", async () => {
+    const [width, height] = [40, 30];
+    const given = { width, height };
+    const opaque = Uint8Array.from({ length: 3 * width * height }, (_, i) => (i * 37) % 251);
+    // The left half is transparent.
+    const seen = Uint8Array.from({ length: 4 * width * height }, (_, i) =>
+      i % 4 < 3
+        ? (opaque[3 * Math.floor(i / 4) + (i % 4)] as number)
+        : 255 * Number(Math.floor(i / 4) % width >= width / 2),
+    );
+    for (const part of ["train", "val"]) {
+      for (const each of ["opaque", "seen"])
+        mkdirSync(at("clear", part, each), { recursive: true });
+      await sharp(opaque, { raw: { ...given, channels: 3 } }).toFile(
+        at("clear", part, "opaque", "1.png"),
+      );
+      await sharp(seen, { raw: { ...given, channels: 4 } }).toFile(
+        at("clear", part, "seen", "1.png"),
+      );
+    }
+    for (const channels of [1, 3])
+      for (const size of [20, 30]) {
+        const scale = { mean: new Array(channels).fill(0), std: new Array(channels).fill(1) };
+        const view = { classes: ["opaque", "seen"], size, channels, ...scale };
+        const test = await openTest(at("clear"), { ...view, ...zoomOf(size, false) });
+        expect(await loaded(test, 1)).toEqual(await loaded(test, 0));
+      }
+    const { train } = await openTraining(at("clear"), { ...asTheyAre, imageSize: 16 });
+    const [first, second] = [0, 1].map((index) => loaded(train, index, () => 0.5));
+    expect(await second).toEqual(await first);
+  });
+
+  it("are seen as their pixels lie, whatever orientation the file notes", async () => {
+    const pixels = Uint8Array.from({ length: 28 * 28 }, (_, i) => (i * 37) % 251);
+    mkdirSync(at("turned", "val", "a"), { recursive: true });
+    await sharp(pixels, { raw: { width: 28, height: 28, channels: 1 } })
+      .withMetadata({ orientation: 6 })
+      .toFile(at("turned", "val", "a", "1.png"));
+    const view = { classes: ["a"], size: 28, resize: 32, channels: 1, mean: [0], std: [1 / 255] };
+    const seen = await loaded(await openTest(at("turned"), view), 0);
+    expect([...seen].map(Math.round)).toEqual([...pixels]);
+  });
+
   it.each(["valid", "validation", "test"])("are found in %s, too", async (part) => {
     const png = readFileSync(someDigit());
     for (const each of ["cat", "dog"])

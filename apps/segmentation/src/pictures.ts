@@ -1,7 +1,7 @@
 import { DataError } from "@halfstep/data";
 import { fileBytes } from "@halfstep/data/node";
 import { writeWholeFile } from "@halfstep/trainer/node";
-import sharp from "sharp";
+import sharp, { type Sharp } from "sharp";
 
 /** Bytes of an image, [height, width, channels]. */
 export interface Picture {
@@ -29,15 +29,15 @@ export async function readPicture(path: string, options: ReadPictureOptions): Pr
   const bytes = await fileBytes(path);
   try {
     const image = sharp(bytes, { limitInputPixels: false });
-    const { width, height } = await image.metadata();
+    const { width, height, hasAlpha } = await image.metadata();
     requirePixels(path, { width, height });
     const size = options.size ?? {
       height: Math.max(1, Math.round(height * scale)),
       width: Math.max(1, Math.round(width * scale)),
     };
     requirePixels(path, size);
-    const { data, info } = await image
-      .removeAlpha()
+    const opaque = hasAlpha ? await withoutAlpha(image) : image;
+    const { data, info } = await opaque
       .toColourspace(channels === 1 ? "b-w" : "srgb")
       .resize({ ...size, fit: "fill" })
       .raw()
@@ -52,6 +52,19 @@ export async function readPicture(path: string, options: ReadPictureOptions): Pr
       `cannot be read as an image (${firstLine(error)}): replace it by a PNG or JPEG file`,
     );
   }
+}
+
+/**
+ * An image without its transparency, decoded. Resizing weights colours by their transparency, and what is transparent would become
+ * black: as for Pillow's `convert("RGB")`, the colours count that the file has.
+ */
+async function withoutAlpha(image: Sharp): Promise<Sharp> {
+  const { data, info } = await image
+    .removeAlpha()
+    .raw({ depth: "uchar" })
+    .toBuffer({ resolveWithObject: true });
+  const { width, height, channels } = info;
+  return sharp(data, { raw: { width, height, channels }, limitInputPixels: false });
 }
 
 /**

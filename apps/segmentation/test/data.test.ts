@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
 import { StorageError } from "@halfstep/trainer";
+import sharp from "sharp";
 import { afterAll, describe, expect, it } from "vitest";
 import { baselinesOf } from "../src/baseline.js";
 import { readDigits } from "../src/digits.js";
@@ -162,6 +163,24 @@ describe("pictures", () => {
       7, 7, 7, 200, 200, 200,
     ]);
     expect([...(await readPicture(path, { channels: 1 })).pixels]).toEqual([7, 200]);
+  });
+
+  it("lose their transparency, and keep the colours that the file has, in another size too", async () => {
+    const opaque = Uint8Array.from({ length: 3 * 64 }, (_, i) => (i * 37) % 251);
+    const clear = Uint8Array.from({ length: 4 * 64 }, (_, i) =>
+      i % 4 < 3 ? (opaque[3 * Math.floor(i / 4) + (i % 4)] as number) : 0,
+    );
+    const given = { width: 8, height: 8 };
+    const paths = [join(scratch, "opaque.png"), join(scratch, "clear.png")] as const;
+    await sharp(opaque, { raw: { ...given, channels: 3 } }).toFile(paths[0]);
+    await sharp(clear, { raw: { ...given, channels: 4 } }).toFile(paths[1]);
+    for (const scale of [1, 0.5])
+      for (const channels of [1, 3]) {
+        const [expected, seen] = await Promise.all(
+          paths.map((path) => readPicture(path, { channels, scale })),
+        );
+        expect(seen).toEqual(expected);
+      }
   });
 });
 

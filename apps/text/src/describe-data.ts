@@ -1,9 +1,10 @@
 import { DataError } from "@halfstep/data";
 import { describeImbalance } from "@halfstep/trainer";
+import type { GivenText } from "./examples.js";
 import { labelCounts } from "./label-counts.js";
 import type { TaskData } from "./tasks.js";
 
-/** Describes the data in a few lines, which reveal swapped columns: the labels, whether some are rare, and one example. */
+/** Describes the data in a few lines, which reveal swapped columns: the labels, whether some are rare, empty texts, and one example. */
 export function describeData(data: TaskData): readonly string[] {
   const { kind, labels } = data;
   const example = exampleOf(data);
@@ -19,8 +20,20 @@ export function describeData(data: TaskData): readonly string[] {
   return [
     `${labels.length} ${kind}: ${most.join(", ")}${rest > 0 ? `, and ${rest} more` : ""}${unseen > 0 ? ` (${unseen} without an example to learn from)` : ""}`,
     ...(imbalance === undefined ? [] : [imbalance]),
+    ...describeEmpty(data),
     ...shown,
   ];
+}
+
+/** How many texts, or texts of pairs, are empty; nothing where none is. */
+export function describeEmpty({ kind, splits }: TaskData): readonly string[] {
+  if (kind !== "classes" && kind !== "labels") return [];
+  const given: readonly GivenText[] = [...splits.train, ...splits.test];
+  const texts = given.flatMap(({ text, pair }) => (pair === undefined ? [text] : [text, pair]));
+  const empty = texts.filter((text) => text.trim() === "").length;
+  if (empty === 0) return [];
+  const [some, all] = [empty, texts.length].map((count) => count.toLocaleString("en"));
+  return [`${some} of ${all} texts are empty, and count as the others`];
 }
 
 /** The first training example with its labels; undefined where there is none. */

@@ -1,9 +1,9 @@
-import { ConfusionMatrix } from "@halfstep/trainer";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import type { EvaluateCommand } from "./commands.js";
+import { describeEmpty } from "./describe-data.js";
 import { sampleOf } from "./examples.js";
-import { describeBaselines, describeClose, nats, percent } from "./figures.js";
-import { type TestMetrics, tableOf } from "./label-metrics.js";
+import { describeBaselines, describeClose, describeCutOff, nats, percent } from "./figures.js";
+import { LabelCounts, type TestMetrics, tableOf } from "./label-metrics.js";
 import type { OwnData } from "./own-file.js";
 import { baselinesOf } from "./prepare.js";
 import { readTask, type TaskData } from "./tasks.js";
@@ -21,6 +21,7 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
       `${options.model} is a model from elsewhere: name what to test it on by --data`,
     );
   const data = await readTask({ ...purpose, ...columnsOf(options), data: options.data });
+  for (const line of describeEmpty(data)) say(line);
   const { train, test } = data.splits;
   // Files of one's own are tested whole.
   const tested = options.data === undefined ? test : [...train, ...test];
@@ -47,6 +48,7 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
       : [
           `accuracy ${percent(score.accuracy)} · loss ${nats(score.loss)} · ${splits.test.length} examples · ${result.precision}`,
           ...(metrics ? [describeBaselines(metrics.figures())] : []),
+          ...describeCutOff(metrics?.counts),
           ...(metrics && metrics.counts.labels.length <= mostShown ? tableOf(metrics.counts) : []),
           ...(score.close === undefined ? [] : [describeClose(score.close, splits.test.length)]),
           ...(Object.keys(baselines).length > 0 ? [describeBaselines(baselines)] : []),
@@ -67,6 +69,11 @@ function columnsOf(options: EvaluateCommand): Omit<OwnData, "data"> {
 
 /** What was counted, for JSON. */
 const countsOf = ({ counts }: TestMetrics): Readonly<Record<string, unknown>> =>
-  counts instanceof ConfusionMatrix
-    ? { confusion: { labels: counts.labels, counts: counts.rows() } }
+  counts instanceof LabelCounts
+    ? {
+        confusion: { labels: counts.labels, counts: counts.rows() },
+        ...(counts.cutOffWords > 0 && {
+          cutOff: { words: counts.cutOffWords, byLabel: counts.cutOff },
+        }),
+      }
     : { labels: counts.classScores() };

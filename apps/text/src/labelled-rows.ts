@@ -3,7 +3,7 @@ import { readTextFile } from "@halfstep/data/node";
 import type { OwnData } from "./own-file.js";
 import { withNames } from "./parquet/class-names.js";
 import { openParquet } from "./parquet/read-parquet.js";
-import type { LabelledLine } from "./plausible-classes.js";
+import { type LabelledLine, requireLabelled } from "./plausible-classes.js";
 
 /** Usual names of the columns in headers, in lower case. */
 const usualNames = {
@@ -26,9 +26,15 @@ export interface LabelledRows {
 /**
  * The rows of a file with texts and labels: tab-separated values, comma-separated ones (`.csv`), JSON Lines (`.jsonl`), or Parquet
  * (`.parquet`).
- * @throws DataError
+ * @throws DataError, also for rows without a label where each has one
  */
 export async function labelledRows(own: OwnData): Promise<LabelledRows> {
+  const rows = await rowsOf(own);
+  if (!own.multiLabel) requireLabelled(own.data, rows.lines);
+  return rows;
+}
+
+async function rowsOf(own: OwnData): Promise<LabelledRows> {
   const { data: name } = own;
   if (name.endsWith(".parquet")) return labelledParquet(own);
   const text = await readTextFile(name, own);

@@ -12,6 +12,21 @@ export interface LabelledLine {
 }
 
 /**
+ * Refuses texts whose label is empty: they would be a class without a name.
+ * @throws DataError with the remedy
+ */
+export function requireLabelled(name: string, lines: readonly LabelledLine[]): void {
+  const empty = lines.filter(({ labels: [label = ""] }) => label.trim() === "");
+  const [first] = empty;
+  if (!first) return;
+  const others = empty.length - 1;
+  throw new DataError(
+    name,
+    `${first.place} has an empty label${others > 0 ? `, as ${others} more of ${lines.length} have` : ""}: give it one, or take it out; --label-column says which column has the labels`,
+  );
+}
+
+/**
  * Refuses implausible classes: none or only one, a header among them, or so many that they are probably texts.
  * @throws DataError with the remedy
  */

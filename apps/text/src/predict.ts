@@ -13,6 +13,8 @@ export interface Prediction {
   readonly text: string;
   /** A class; labels; a tag for each word; or a token for each mask. */
   readonly labels: readonly string[];
+  /** Of models that tag words: the last words of the text, which are beyond the length of the model and have no label. */
+  readonly untagged?: readonly string[];
   /** All of it, for people. */
   readonly line: string;
   /** In halves: whether it was close, and was decided in float32. */
@@ -35,7 +37,7 @@ export async function predict(
   texts: readonly string[],
 ): Promise<readonly Prediction[]> {
   const { saved, half } = options;
-  const { encode, namesOf, lineOf } = readerOf(saved);
+  const { encode, namesOf, lineOf, untaggedOf } = readerOf(saved);
   const sequences = encode(texts);
   // Texts without hidden tokens need no prediction.
   const isAsked = (sequence: Encoded | MaskedText) =>
@@ -44,7 +46,11 @@ export async function predict(
   return texts.map((text, i) => {
     const answer = isAsked(sequences[i] as Encoded) ? answers.next().value : undefined;
     const labels = namesOf(answer?.labels ?? []);
-    const prediction = { text, labels, line: lineOf(text, labels) };
+    const prediction = {
+      ...{ text, labels },
+      ...(untaggedOf && { untagged: untaggedOf(text, labels) }),
+      line: lineOf(text, labels),
+    };
     return half ? { ...prediction, close: answer?.isSure === false } : prediction;
   });
 }
@@ -90,13 +96,17 @@ interface Reader {
   readonly encode: (texts: readonly string[]) => readonly Encoded[];
   readonly namesOf: (labels: readonly number[]) => readonly string[];
   readonly lineOf: (text: string, labels: readonly string[]) => string;
+  /** The words that were cut off, where each word has a label. */
+  readonly untaggedOf?: (text: string, labels: readonly string[]) => readonly string[];
 }
 
 function readerOf({ purpose, tokenizer, features }: UsableModel): Reader {
   const { task, maxLength, labels, multiLabel, pairs, documentContext } = purpose;
   const namesOf = (given: readonly number[]): readonly string[] =>
     given.map((label) => labels[label] as string);
-  if (task === "tags")
+  if (task === "tags") {
+    const untaggedOf = (text: string, tags: readonly string[]): readonly string[] =>
+      wordsIn(text).slice(tags.length);
     return {
       encode(texts) {
         const sentences = texts.map(wordsIn);
@@ -109,13 +119,16 @@ function readerOf({ purpose, tokenizer, features }: UsableModel): Reader {
         );
       },
       namesOf,
-      // Words that were cut off have no tag.
-      lineOf: (text, tags) =>
-        wordsIn(text)
-          .slice(0, tags.length)
-          .map((word, i) => `${word}/${tags[i]}`)
-          .join(" "),
+      untaggedOf,
+      lineOf(text, tags) {
+        const words = wordsIn(text);
+        const tagged = tags.map((tag, i) => `${words[i]}/${tag}`);
+        const rest = untaggedOf(text, tags);
+        // No tagged word has parentheses: they are words of their own.
+        return [...tagged, ...(rest.length > 0 ? [`(no tags: ${rest.join(" ")})`] : [])].join(" ");
+      },
     };
+  }
   if (task === "mlm")
     return {
       encode: (texts) =>

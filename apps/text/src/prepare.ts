@@ -186,7 +186,7 @@ export const encodeText = (
     ? tokenizer.encode(text, maxLength)
     : tokenizer.encodePair(text, pair, maxLength);
 
-/** A sentence and its tags, as far as they fit. */
+/** A sentence, as far as it fits, and its tags. */
 function encodeTagged(
   { words, tags, context }: Tagged,
   tokenizer: BertTokenizer,
@@ -194,7 +194,7 @@ function encodeTagged(
 ): EncodedSentence {
   const encoded = tokenizer.encodeWords(words, maxLength, { features, context });
   const kept = encoded.starts.length;
-  return { ...encoded, tags: tags.slice(0, kept), cut: words.length - kept };
+  return { ...encoded, tags: tags.slice(0, kept), cutTags: tags.slice(kept) };
 }
 
 /** A function of the epoch that keeps its last result. */

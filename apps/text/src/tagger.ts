@@ -8,11 +8,12 @@ import type { EncodedWords } from "./tokenizer.js";
 import { featuresPerWord, type WordFeatures } from "./word-features.js";
 import { WordTagger } from "./word-tagger.js";
 
-/** A sentence as a model takes it, and the tags of its words that were not cut off. */
+/** A sentence as a model takes it, and the tags of its words. */
 export interface EncodedSentence extends EncodedWords {
+  /** Of the words that were not cut off. */
   readonly tags: readonly number[];
-  /** The number of words that were cut off, which count as wrong. */
-  readonly cut: number;
+  /** Of the words that were cut off, which a test counts as missed. */
+  readonly cutTags: readonly number[];
 }
 
 export interface TaggerOptions extends LearnerLoss {
@@ -97,8 +98,8 @@ export class Tagger implements Learner<EncodedSentence, EncodedWords> {
     return batch.map(({ starts }, i) => [...decided.slice(i * width, i * width + starts.length)]);
   }
 
-  wanted({ tags, cut }: EncodedSentence): readonly number[] {
-    return [...tags, ...new Array<number>(cut).fill(-1)];
+  wanted({ tags, cutTags }: EncodedSentence): readonly number[] {
+    return [...tags, ...cutTags];
   }
 
   /** uint32 [sentences, tokens, features of a word]: at the first token of each word. */

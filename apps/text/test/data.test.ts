@@ -5,7 +5,7 @@ import { DataError } from "@halfstep/data";
 import { afterAll, describe, expect, it } from "vitest";
 import { mostFrequentTag, naiveBayes } from "../src/baseline.js";
 import { readBrown, taggedSentences, universalTag, universalTags } from "../src/brown.js";
-import { describeData, requireSplits } from "../src/describe-data.js";
+import { describeData, describeEmpty, requireSplits } from "../src/describe-data.js";
 import { type Labelled, limited, sampleOf, splitOf } from "../src/examples.js";
 import { partOf, readMails } from "../src/mails.js";
 import { readSentences } from "../src/sentences.js";
@@ -267,6 +267,35 @@ describe("files of one's own", () => {
         await refusal("three.tsv", three, { textColumn: "2", labelColumn: column }),
         column,
       ).toMatch(/^three\.tsv: has no column ".*" for --label-column: it has 3 \(/);
+  });
+
+  it("without a label are refused by line, whatever the form of the file", async () => {
+    const refusal = (...given: Parameters<typeof readWith>) => refusalOf(() => readWith(...given));
+    const turned = reviews.map(([text = "", label = ""], i) => [i % 7 === 3 ? " " : label, text]);
+    const remedy =
+      "has an empty label, as 2 more of 20 have: give it one, or take it out; --label-column says which column has the labels";
+    const headed = [["label", "text"], ...turned];
+    expect(await refusal("bare.csv", tableOf(headed, ","))).toBe(`bare.csv: line 5 ${remedy}`);
+    expect(await refusal("bare.tsv", tableOf(turned))).toBe(`bare.tsv: line 4 ${remedy}`);
+    const objects = turned.map(([label, text]) => JSON.stringify({ label, text })).join("\n");
+    expect(await refusal("bare.jsonl", objects)).toBe(`bare.jsonl: line 4 ${remedy}`);
+    const known = { labels: ["0", "1"] };
+    expect(await refusal("known.tsv", tableOf(turned), known)).toBe(`known.tsv: line 4 ${remedy}`);
+    expect(await refusal("one.tsv", tableOf([...turned.slice(0, 9)]))).toBe(
+      "one.tsv: line 4 has an empty label: give it one, or take it out; --label-column says which column has the labels",
+    );
+    // With several labels a text, it may have none.
+    const sets = turned.map(([label = "", text = ""]) => [`${label},2`.replace(/^ ,2$/, ""), text]);
+    expect(await readWith("sets.tsv", tableOf(sets), { multiLabel: true })).toMatchObject({
+      labels: ["0", "1", "2"],
+    });
+  });
+
+  it("that are empty are counted before training", async () => {
+    const some = reviews.map(([text = "", label = ""], i) => [label, i < 3 ? " " : text]);
+    const data = await readWith("empty.tsv", tableOf(some));
+    expect(describeData(data)).toContain("3 of 20 texts are empty, and count as the others");
+    expect(describeEmpty(await readWith("full.tsv", tableOf(some.slice(3))))).toEqual([]);
   });
 
   it("are read in UTF-8, with a mark or not, in UTF-16 with one, or in what is named", async () => {

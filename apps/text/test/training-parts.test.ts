@@ -122,7 +122,7 @@ describe("an adversarial perturbation", () => {
       ...{ lr: 0.1, warmup: 0.1, steps: 10, layerDecay: 1, storage: "float32" },
     });
     const scaler = new GradScaler(ampPrimitives(runtime), { initScale: 2 ** 126 });
-    const sentences = [{ ids: [2, 5, 6, 3], starts: [1, 2], tags: [0, 1], cut: 0 }];
+    const sentences = [{ ids: [2, 5, 6, 3], starts: [1, 2], tags: [0, 1], cutTags: [] }];
     const { weight } = tagger.model.bert.embeddings.wordEmbeddings;
     const before = await weight.toArray();
     const window = accumulationWindow(scaler, optimizer, { microSteps: 2 });

@@ -9,7 +9,7 @@ import { requireOptions } from "./required-options.js";
 export interface EvaluateOptions<Batch> {
   readonly runtime: Runtime;
   readonly precision: TrainingPrecision;
-  /** Records the logits [batch, classes] of a batch. The model is in evaluation mode. */
+  /** Records the logits [batch, classes] of a batch, by a model in evaluation mode: see {@link evaluate}. */
   readonly logits: (batch: Batch) => Tensor;
   /** The class of each sample of a batch. */
   readonly labels: (batch: Batch) => Uint32Array;
@@ -43,7 +43,8 @@ export interface TopKEvaluation extends Evaluation {
 }
 
 /**
- * Computes accuracy and loss of a classifier, in its training precision.
+ * Computes accuracy and loss of a classifier, in its training precision. It leaves the mode of the model as it is: the caller puts it into
+ * evaluation mode by `model.eval()`. `evaluateEvery()` with the option `model` does so, and restores the mode afterwards.
  * @throws RangeError where there is no sample, and unless `topK` is a positive integer
  */
 export function evaluate<Batch>(

@@ -9,13 +9,13 @@ import { type Draws, openSegment, runAgain, runOpen, type Segment } from "./reco
 /**
  * Calls `fn(...inputs)` and keeps none of its intermediate results: the backward pass calls it again, from the inputs. This saves
  * memory and costs time, as torch.utils.checkpoint does (Chen et al. 2016, "Training deep nets with sublinear memory cost"), and
- * changes no bit of any gradient.
+ * changes no bit of first-order gradients.
  *
  * The second call is made under the same autocast region, draws the same random numbers and changes no variable, so that running
  * statistics move once. Variables that `fn` reads besides its inputs (parameters, tensors that it closes over) must not be assigned in
  * between. Checkpoints may be nested, and `fn` may return tensors in arrays, maps and plain objects; where several of them reach the
- * loss by separate paths, the backward pass may hold more than one checkpoint's results at a time. Gradients of gradients are added in
- * another order.
+ * loss by separate paths, the backward pass may hold more than one checkpoint's results at a time. Gradients of gradients
+ * (`createGraph`) are added in another order, so that their last bits may differ.
  *
  * ```ts
  * for (const block of this.blocks) x = checkpoint((x) => block.forward(x), x);
