@@ -24,6 +24,8 @@ export async function runOnnx(
         BigInt64Array.from(numbers as Uint32Array, BigInt),
         tensor.shape,
       );
+    else if (tensor.dtype === "bool")
+      feeds[name] = new OrtTensor("bool", Uint8Array.from(numbers), tensor.shape);
     else if (tensor.dtype === "float16")
       feeds[name] = new OrtTensor("float16", encodeArray(numbers, float16) as never, tensor.shape);
     else feeds[name] = new OrtTensor("float32", Float32Array.from(numbers), tensor.shape);

@@ -58,7 +58,9 @@ const comparison = (compare: ops.Comparison, mirrored: ops.Comparison): Operator
 /** An operator of any number of operands. */
 const several = (both: (a: Tensor, b: Tensor) => Tensor): Operator =>
   eitherPlace((call) =>
-    call.inputs.map((_, place) => castTo(call.tensor(place), call.tensor(0).dtype)).reduce(both),
+    call.inputs
+      .map((_, place) => castTo(call.tensor(place), call.tensor(0).dtype))
+      .reduce((a, b) => both(a, b)),
   );
 
 const floats = (x: Tensor): Tensor => (isFloating(x.dtype) ? x : castTo(x, "float32"));
