@@ -23,6 +23,9 @@ const isShape = (operand: Operand): operand is readonly number[] => Array.isArra
 const isConstant = (operand: Operand): operand is Constant =>
   !isShape(operand) && "values" in operand;
 
+/** Operands of bool have names that begin so. */
+const isMask = (name: string): boolean => name.startsWith("mask");
+
 const typeOf = (elemType: number, sizes?: readonly number[]) => {
   const dim = sizes?.map((size) => ({
     value: { case: "dimValue" as const, value: BigInt(size) },
@@ -31,9 +34,9 @@ const typeOf = (elemType: number, sizes?: readonly number[]) => {
   return { value: { case: "tensorType" as const, value } };
 };
 
-const elementOf = (operand: Operand): number => {
+const elementOf = (name: string, operand: Operand): number => {
+  if (isMask(name)) return dataType.BOOL;
   const dtype = isShape(operand) ? "float32" : (operand as Tensor).dtype;
-  if (dtype === "bool") return dataType.BOOL;
   return dtype === "float32" ? dataType.FLOAT : dataType.INT64;
 };
 
@@ -71,7 +74,10 @@ export function fileOf(
             : [
                 {
                   name,
-                  type: typeOf(elementOf(operand), isShape(operand) ? operand : operand.shape),
+                  type: typeOf(
+                    elementOf(name, operand),
+                    isShape(operand) ? operand : operand.shape,
+                  ),
                 },
               ],
         ),
@@ -92,7 +98,8 @@ export async function difference(
   const feeds = Object.fromEntries(
     Object.entries(operands).filter((each): each is [string, Tensor] => !isConstant(each[1])),
   );
-  const { dims, values = [] } = (await runOnnx(bytes, feeds)).y ?? {};
+  const { dims, values = [] } =
+    (await runOnnx(bytes, feeds, Object.keys(feeds).filter(isMask))).y ?? {};
   const { y } = fromOnnx(runtime, bytes).forward(feeds);
   const found = Array.from((await y?.toArray()) ?? [], Number);
   const isNear = (v: number, i: number): boolean => {
