@@ -1,6 +1,8 @@
 // Operators of graphs, one by one: shapes and numbers are those of ONNX Runtime.
 import { expect, test } from "vitest";
 import { dataType } from "../src/data-type.js";
+import { permuted } from "../src/import/host-ops.js";
+import { HostTensor } from "../src/import/host-tensor.js";
 import { runtime, waves } from "./cases.js";
 import { type Constant, difference } from "./one-node.js";
 
@@ -76,4 +78,12 @@ test("Where has the dimensions of a constant of more of them", async () => {
   expect(await difference("Where", {}, { mask, five, x })).toBe("");
   expect(await difference("Where", {}, { mask, x, five })).toBe("");
   expect(await difference("Where", {}, { mask, x, five: { shape: [], values: [5] } })).toBe("");
+});
+
+test("constants of integers are transposed", () => {
+  const x = HostTensor.integers([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], [2, 3, 2]);
+  const turned = permuted(x, [2, 0, 1]);
+  expect(turned.shape).toEqual([2, 2, 3]);
+  expect(turned.list).toEqual([1, 3, 5, 7, 9, 11, 2, 4, 6, 8, 10, 12]);
+  expect(permuted(HostTensor.integers([], [0, 3]), [1, 0]).shape).toEqual([3, 0]);
 });
