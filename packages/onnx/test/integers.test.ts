@@ -7,10 +7,8 @@ import { quotient, unsigned, wrapped } from "../src/import/integers.js";
 /** Numbers of all magnitudes, and those around powers of two. */
 const numbers = Array.from({ length: 256 }, (_, i) => {
   const power = 2 ** (i % 32);
-  return Math.min(
-    2 ** 32 - 1,
-    Math.max(1, power + [-1, 0, 1, Math.floor(power * 0.7)][(i >> 6) & 3]!),
-  );
+  const near = [power - 1, power, power + 1, Math.floor(1.7 * power)][(i >> 6) & 3] as number;
+  return Math.min(2 ** 32 - 1, Math.max(1, near));
 });
 const others = numbers.map((_, i) => numbers[(i * 37 + 11) % 256] as number);
 const below = 2 ** 31 - 1;
