@@ -2,10 +2,11 @@ import { decodeArray, encodeArray, float16 } from "@halfstep/formats";
 import { InferenceSession, Tensor as OrtTensor } from "@halfstep/onnxruntime";
 import type { Tensor } from "@halfstep/tensor";
 
-/** Runs a file by ONNX Runtime on the CPU, and returns the numbers of each output. */
+/** Runs a file by ONNX Runtime on the CPU, and returns the numbers of each output. Inputs that are masks are named. */
 export async function runOnnx(
   bytes: Uint8Array,
   inputs: Readonly<Record<string, Tensor>>,
+  masks: readonly string[] = [],
 ): Promise<
   Readonly<Record<string, { readonly values: number[]; readonly dims: readonly number[] }>>
 > {
@@ -18,7 +19,9 @@ export async function runOnnx(
   const feeds: Record<string, OrtTensor> = {};
   for (const [name, tensor] of Object.entries(inputs)) {
     const numbers = await tensor.toArray();
-    if (tensor.dtype === "uint32" || tensor.dtype === "int32")
+    if (masks.includes(name))
+      feeds[name] = new OrtTensor("bool", Uint8Array.from(numbers), tensor.shape);
+    else if (tensor.dtype === "uint32" || tensor.dtype === "int32")
       feeds[name] = new OrtTensor(
         "int64",
         BigInt64Array.from(numbers as Uint32Array, BigInt),

@@ -1,46 +1,10 @@
 // Windows of one operator, by ONNX Runtime and here: unequal padding, last windows that overhang, means with padding and without.
-import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
-import { type Attribute, attributeOf } from "../src/attributes.js";
+import type { Attribute } from "../src/attributes.js";
 import { fromOnnx, OnnxError } from "../src/index.js";
-import { ModelProtoSchema } from "../src/schema/onnx_pb.js";
 import { runtime, waves } from "./cases.js";
+import { fileOf } from "./one-node.js";
 import { runOnnx } from "./session.js";
-
-const typeOf = (sizes?: readonly number[]) => {
-  const dim = sizes?.map((size) => ({
-    value: { case: "dimValue" as const, value: BigInt(size) },
-  }));
-  const value = { elemType: 1, ...(dim && { shape: { dim } }) };
-  return { value: { case: "tensorType" as const, value } };
-};
-
-/** A file of one node, from inputs of these shapes to y. */
-function fileOf(
-  operator: string,
-  attributes: Readonly<Record<string, Attribute>>,
-  inputs: Readonly<Record<string, readonly number[]>> = { x: shape },
-): Uint8Array {
-  const node = {
-    opType: operator,
-    input: Object.keys(inputs),
-    output: ["y"],
-    attribute: Object.entries(attributes).map(([name, value]) => attributeOf(name, value)),
-  };
-  return toBinary(
-    ModelProtoSchema,
-    create(ModelProtoSchema, {
-      irVersion: 8n,
-      opsetImport: [{ domain: "", version: 17n }],
-      graph: {
-        name: "pool",
-        node: [node],
-        input: Object.entries(inputs).map(([name, sizes]) => ({ name, type: typeOf(sizes) })),
-        output: [{ name: "y", type: typeOf() }],
-      },
-    }),
-  );
-}
 
 const shape = [2, 3, 7, 6];
 const paddings: readonly (readonly number[] | string)[] = [
@@ -79,7 +43,7 @@ test.each(["MaxPool", "AveragePool"])("%s is that of ONNX Runtime", async (opera
           const counted = count_include_pad === undefined ? {} : { count_include_pad };
           const padding = typeof pads === "string" ? { auto_pad: pads } : { pads };
           const attributes = { ...window, ...padding, ceil_mode, ...counted };
-          const bytes = fileOf(operator, attributes);
+          const bytes = fileOf(operator, attributes, { x: shape });
           const wanted = (await runOnnx(bytes, { x })).y;
           const { y } = fromOnnx(runtime, bytes).forward({ x });
           const values = [...((await y?.toArray()) ?? [])];
@@ -122,7 +86,10 @@ test.each(["SAME_UPPER", "SAME_LOWER"])(
 test("strides of 0 and other automatic padding are refused", () => {
   const x = waves(shape);
   const pool = (attributes: Readonly<Record<string, Attribute>>) => () =>
-    fromOnnx(runtime, fileOf("MaxPool", { kernel_shape: [2, 2], ...attributes })).forward({ x });
+    fromOnnx(
+      runtime,
+      fileOf("MaxPool", { kernel_shape: [2, 2], ...attributes }, { x: shape }),
+    ).forward({ x });
   expect(pool({ strides: [0, 1], auto_pad: "SAME_UPPER" })).toThrow(OnnxError);
   expect(pool({ auto_pad: "SAME" })).toThrow("auto_pad SAME");
 });

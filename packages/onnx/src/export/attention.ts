@@ -25,7 +25,7 @@ function causal(emission: Emission, scores: Reference, queries: Size, keys: Size
  * policy of autocast would have it. The scale is a factor of the query, so that no score overflows that need not.
  */
 export function emitAttention(emission: Emission): void {
-  const attributes = emission.attributes<FusedAttention>();
+  const attributes = emission.attributes<FusedAttention>("mask");
   const { scale, isCausal, window, group, mask, dropout } = attributes;
   if (dropout) throw emission.unsupported("dropout: call eval() on the model");
   if (window !== undefined) throw emission.unsupported("a window of keys");
@@ -59,7 +59,7 @@ export function emitAttention(emission: Emission): void {
 
 /** The softmax of scaled scores, which attention without a fused kernel applies. */
 export function emitProbabilities(emission: Emission): void {
-  const { scale, causalRows } = emission.attributes<Probabilities>();
+  const { scale, causalRows } = emission.attributes<Probabilities>("causalRows");
   const { shape } = emission.input(0);
   const scores = emission.take(0, { type: dataType.FLOAT });
   let scaled =

@@ -1,7 +1,7 @@
 import { type DataType, dataType, nameOfType, typeOf } from "../data-type.js";
 import { OnnxError } from "../errors.js";
 import type { GraphBuilder, Reference } from "./graph-builder.js";
-import { isConstant, type NamedAxis, type Size, sizeOf } from "./size.js";
+import { isConstant, type Size, sizeOf } from "./size.js";
 import type { ModelTrace, TracedOp } from "./trace-model.js";
 import { ComputedSource, orderOf, plain, take, type Value } from "./values.js";
 
@@ -19,13 +19,23 @@ interface Given extends Taken {
   readonly output?: number;
 }
 
+/** Whether two attributes are equal, except for members of these names. */
+function isEqual(a: unknown, b: unknown, except: readonly string[] = []): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || !a || !b) return false;
+  const names = new Set([...Object.keys(a), ...Object.keys(b)]);
+  const memberOf = (of: object, name: string): unknown => of[name as keyof typeof of];
+  return [...names].every(
+    (name) => except.includes(name) || isEqual(memberOf(a, name), memberOf(b, name)),
+  );
+}
+
 /** The application of an op on its way into a graph. */
 export class Emission {
   readonly builder: GraphBuilder;
   readonly op: TracedOp;
   readonly #trace: ModelTrace;
   readonly #values: Map<number, Value>;
-  readonly #axes: readonly NamedAxis[];
   readonly #axisSize: (name: string) => Reference;
 
   constructor(
@@ -33,7 +43,6 @@ export class Emission {
       readonly builder: GraphBuilder;
       readonly trace: ModelTrace;
       readonly values: Map<number, Value>;
-      readonly axes: readonly NamedAxis[];
       /** The size of a named axis, [1], when the graph runs. */
       readonly axisSize: (name: string) => Reference;
     },
@@ -43,20 +52,30 @@ export class Emission {
     this.op = op;
     this.#trace = graph.trace;
     this.#values = graph.values;
-    this.#axes = graph.axes;
     this.#axisSize = graph.axisSize;
   }
 
-  /** The attributes in the first trace. */
-  attributes<A>(): A {
-    return this.op.attributes[0] as A;
+  /**
+   * The attributes, which are those of every trace.
+   *
+   * @param sizes members that may differ between the traces, and have to be asked for by {@link size}
+   */
+  attributes<A>(...sizes: readonly (keyof A & string)[]): A {
+    const [first, ...others] = this.op.attributes;
+    if (others.some((other) => !isEqual(first, other, sizes))) throw this.changing();
+    return first as A;
+  }
+
+  /** The attributes in each trace. */
+  everyAttributes<A>(): readonly A[] {
+    return this.op.attributes as readonly A[];
   }
 
   /** A number that the attributes of each trace contain, as a size. */
   size<A>(numberIn: (attributes: A) => number): Size {
     return sizeOf(
       this.op.attributes.map((attributes) => numberIn(attributes as A)),
-      this.#axes,
+      this.#trace.axes,
     );
   }
 
@@ -66,6 +85,17 @@ export class Emission {
 
   input(place: number): Value {
     return this.#values.get(this.op.inputs[place] as number) as Value;
+  }
+
+  /** The shape of an operand in each trace. */
+  shapesOf(place: number): readonly (readonly number[])[] {
+    return this.#trace.values[this.op.inputs[place] as number]?.shapes ?? [];
+  }
+
+  /** A size that a node has as an attribute. */
+  constant(size: Size): number {
+    if (!isConstant(size)) throw this.changing();
+    return size.factor;
   }
 
   /** The shape of a result. */
@@ -160,6 +190,13 @@ export class Emission {
     return new OnnxError("unsupported", `${name} of ${where} cannot be written as ONNX: ${what}`, [
       name,
     ]);
+  }
+
+  /** The error of a number that nodes have as a constant, and that is none. */
+  changing(): OnnxError {
+    return this.unsupported(
+      "a number in it changes with the size of an axis: fix that by the option axes",
+    );
   }
 
   /** Throws where an operand is not of floating-point numbers. */

@@ -1,11 +1,6 @@
 import { type Conv2dAttributes, conv2dOutputSize } from "@halfstep/kernels";
 import type { AvgPoolOptions, Conv2dOptions } from "@halfstep/tensor";
-import type { Resample } from "@halfstep/tensor/internals";
-import { dataType } from "../data-type.js";
 import type { Emission } from "./emission.js";
-import type { Attributes } from "./graph-builder.js";
-import type { Size } from "./size.js";
-import { plain } from "./values.js";
 
 /** Images [batch, height, width, channels] as operators take them: [batch, channels, height, width]. */
 const channelsFirst = [0, 3, 1, 2];
@@ -27,7 +22,7 @@ export function emitConv2d(emission: Emission): void {
   const [top, left] = pair(padding);
   const image = emission.take(0, { order: channelsFirst });
   const output = emission.node("Conv", [image, emission.take(1, { order: filters })], {
-    kernel_shape: weight.slice(0, 2).map(({ factor }) => factor),
+    kernel_shape: weight.slice(0, 2).map((size) => emission.constant(size)),
     strides: pair(stride),
     pads: [top, left, top, left],
     dilations: pair(dilation),
@@ -36,10 +31,22 @@ export function emitConv2d(emission: Emission): void {
   emission.result(output, { order: channelsFirst });
 }
 
+/** Whether one window is the whole image, in every trace. */
+const isGlobal = (emission: Emission): boolean =>
+  emission.everyAttributes<AvgPoolOptions>().every(({ window, padding = 0 }, t) => {
+    const image = emission.shapesOf(0)[t]?.slice(1, 3);
+    return `${pair(window)}` === `${image}` && pair(padding).every((each) => each === 0);
+  });
+
 /** A pool, by its operator. */
 export const emitPool =
   (operator: "MaxPool" | "AveragePool") =>
   (emission: Emission): void => {
+    if (isGlobal(emission)) {
+      const image = emission.take(0, { order: channelsFirst });
+      emission.result(emission.node(`Global${operator}`, [image]), { order: channelsFirst });
+      return;
+    }
     const attributes = emission.attributes<AvgPoolOptions>();
     const { window, stride = window, padding = 0, ceilMode = false } = attributes;
     const { countIncludePad = true } = attributes;
@@ -56,17 +63,26 @@ export const emitPool =
 
 /** A transposed convolution, which the trace has as the gradient of a convolution by its input. */
 export function emitConvTranspose2d(emission: Emission): void {
-  const attributes = emission.attributes<Conv2dAttributes>();
-  const { stride, padding, dilation, kernelHeight, kernelWidth, groups = 1 } = attributes;
+  const {
+    stride,
+    padding,
+    dilation,
+    kernelHeight,
+    kernelWidth,
+    groups = 1,
+  } = emission.attributes<Conv2dAttributes>("batch", "height", "width");
   const [top, left] = padding;
   const kernel = [kernelHeight, kernelWidth];
-  const given = conv2dOutputSize(attributes);
   // What the result has beyond the size that follows from the windows.
-  const added = [attributes.height, attributes.width].map((size, d) => {
-    const covered = (stride[d] as number) * ((given[d] as number) - 1) + 1;
-    const window = (dilation[d] as number) * ((kernel[d] as number) - 1);
-    return size - (covered + window - 2 * (padding[d] as number));
-  });
+  const addedTo = (attributes: Conv2dAttributes, d: 0 | 1): number => {
+    const size = d === 0 ? attributes.height : attributes.width;
+    const covered = stride[d] * (conv2dOutputSize(attributes)[d] - 1) + 1;
+    const window = dilation[d] * ((kernel[d] as number) - 1);
+    return size - (covered + window - 2 * padding[d]);
+  };
+  const added = ([0, 1] as const).map((d) =>
+    emission.constant(emission.size<Conv2dAttributes>((each) => addedTo(each, d))),
+  );
   const image = emission.take(0, { order: channelsFirst });
   const output = emission.node("ConvTranspose", [image, emission.take(1, { order: filters })], {
     kernel_shape: kernel,
@@ -77,42 +93,4 @@ export function emitConvTranspose2d(emission: Emission): void {
     group: groups,
   });
   emission.result(output, { order: channelsFirst });
-}
-
-/** How Resize says what a mode of resampling is. */
-const resizing: Readonly<Record<Resample["mode"], Attributes>> = {
-  nearest: {
-    ...{ mode: "nearest", nearest_mode: "floor" },
-    coordinate_transformation_mode: "asymmetric",
-  },
-  nearestExact: {
-    ...{ mode: "nearest", nearest_mode: "round_prefer_ceil" },
-    coordinate_transformation_mode: "half_pixel",
-  },
-  linear: { mode: "linear", coordinate_transformation_mode: "half_pixel" },
-  linearCorners: { mode: "linear", coordinate_transformation_mode: "align_corners" },
-  cubic: { mode: "cubic", coordinate_transformation_mode: "half_pixel" },
-  cubicCorners: { mode: "cubic", coordinate_transformation_mode: "align_corners" },
-};
-
-/** Resamples one axis. Its new size is a multiple of the old one, or computed when the graph runs. */
-export function emitResample(emission: Emission): void {
-  const { axis, mode } = emission.attributes<Resample>();
-  const shape = emission.shapeOf();
-  const order = [0, shape.length - 1, ...plain(shape.length).slice(1, -1)];
-  const factors = new Set(
-    emission.op.attributes.map((each) => (each as Resample).newSize / (each as Resample).size),
-  );
-  const [factor = 1] = factors;
-  const isMultiple = factors.size === 1 && Number.isInteger(factor);
-  const scales = order.map((d) => (d === axis ? factor : 1));
-  const x = emission.take(0, { order });
-  const output = emission.node(
-    "Resize",
-    isMultiple
-      ? [x, undefined, emission.builder.constant(dataType.FLOAT, scales)]
-      : [x, undefined, undefined, emission.sizes(order.map((d) => shape[d] as Size))],
-    resizing[mode],
-  );
-  emission.result(output, { type: emission.input(0).type, order });
 }

@@ -2,6 +2,7 @@ import type { RecurrentLayer } from "@halfstep/tensor/internals";
 import { dataType } from "../data-type.js";
 import type { Emission } from "./emission.js";
 import type { Reference } from "./graph-builder.js";
+import type { Size } from "./size.js";
 
 /** The gates of each operator, in ONNX's order, by their places in torch's. */
 const gateOrders = {
@@ -21,7 +22,7 @@ export const emitLayer =
     const { reverse, operands } = emission.attributes<RecurrentLayer>();
     const gates = gateOrders[operator];
     const { type } = emission.input(0);
-    const hidden = emission.input(operands.indexOf("weightHh")).shape[1]?.factor as number;
+    const hidden = emission.constant(emission.input(operands.indexOf("weightHh")).shape[1] as Size);
     const rows = gates.length * hidden;
     const given = (name: RecurrentLayer["operands"][number]): Reference | undefined => {
       const place = operands.indexOf(name);
@@ -38,7 +39,7 @@ export const emitLayer =
       return emission.node("Reshape", [turned, emission.integers([1, rows, ...more])]);
     };
     const weight = (name: "weightIh" | "weightHh"): Reference => {
-      const columns = emission.input(operands.indexOf(name)).shape[1]?.factor as number;
+      const columns = emission.constant(emission.input(operands.indexOf(name)).shape[1] as Size);
       return ordered(given(name) as Reference, [columns]);
     };
     const bias = (name: "biasIh" | "biasHh"): Reference => {

@@ -6,7 +6,7 @@ export interface Size {
   readonly isKnown: boolean;
 }
 
-/** An axis of an input whose size may change, with the size that it has in each trace. */
+/** An axis of an input whose size may change, with the size that it has in each trace. Each trace changes one axis at most. */
 export interface NamedAxis {
   readonly name: string;
   readonly sizes: readonly number[];
@@ -22,19 +22,16 @@ export const isConstant = ({ axes, isKnown }: Size): boolean => isKnown && axes.
 export const isSameSize = (a: Size, b: Size): boolean =>
   a.isKnown && b.isKnown && a.factor === b.factor && a.axes.join() === b.axes.join();
 
-/**
- * The size that a number is in each of some traces. Trace 0 has the first size of every axis; trace 1 + i has the second size of axis i.
- */
+/** The size that a number is in each of some traces. */
 export function sizeOf(numbers: readonly number[], axes: readonly NamedAxis[]): Size {
-  const [first = 0, ...others] = numbers;
-  const moved = axes.filter((_, i) => others[i] !== first);
-  const product = moved.reduce((sum, { sizes }) => sum * (sizes[0] as number), 1);
-  const factor = first / product;
+  const [first = 0] = numbers;
+  const moved = axes.filter(({ sizes }) =>
+    numbers.some((number, t) => number !== first && sizes[t] !== sizes[0]),
+  );
+  const productIn = (t: number): number =>
+    moved.reduce((product, { sizes }) => product * (sizes[t] as number), 1);
+  const factor = first / productIn(0);
   const isKnown =
-    Number.isInteger(factor) &&
-    axes.every(({ sizes }, i) => {
-      const [before, after] = sizes as [number, number];
-      return others[i] === first || (others[i] as number) * before === first * after;
-    });
+    Number.isInteger(factor) && numbers.every((number, t) => number === factor * productIn(t));
   return { factor, axes: moved.map(({ name }) => name), isKnown };
 }

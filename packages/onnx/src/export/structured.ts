@@ -9,8 +9,9 @@ import { dataType } from "../data-type.js";
 import { emitAttention, emitProbabilities } from "./attention.js";
 import type { Emission } from "./emission.js";
 import type { Reference } from "./graph-builder.js";
-import { emitConv2d, emitConvTranspose2d, emitPool, emitResample } from "./images.js";
+import { emitConv2d, emitConvTranspose2d, emitPool } from "./images.js";
 import { emitLayer } from "./recurrent.js";
+import { emitResample } from "./resample.js";
 import { constantSize, isConstant, isSameSize, type Size } from "./size.js";
 import { plain } from "./values.js";
 
@@ -67,21 +68,21 @@ function emitBatchNorm(emission: Emission): void {
   emission.result(output, { order });
 }
 
-/** How many of the last dimensions have a number of elements together. */
-function normalizedRank(
-  emission: Emission,
-  { shape: { width }, hasWeight }: NormAttributes,
-): number {
+/** How many of the last dimensions have a number of elements together, in every trace. */
+function normalizedRank(emission: Emission, { hasWeight }: NormAttributes): number {
   if (hasWeight) return emission.input(1).shape.length;
-  const sizes = emission.shapeOf().map(({ factor }) => factor);
-  const ranks = sizes.map((_, i) => i + 1);
-  const found = ranks.find((rank) => sizes.slice(-rank).reduce((a, b) => a * b) === width);
+  const widths = emission.everyAttributes<NormAttributes>().map(({ shape }) => shape.width);
+  const shapes = emission.shapesOf(0);
+  const ranks = emission.shapeOf().map((_, i) => i + 1);
+  const found = ranks.find((rank) =>
+    shapes.every((sizes, t) => sizes.slice(-rank).reduce((a, b) => a * b) === widths[t]),
+  );
   if (!found) throw emission.unsupported("the size of the last dimension changes");
   return found;
 }
 
 function emitLayerNorm(emission: Emission): void {
-  const attributes = emission.attributes<NormAttributes>();
+  const attributes = emission.attributes<NormAttributes>("shape");
   const rank = normalizedRank(emission, attributes);
   const type = emission.typeOf();
   const shape = emission.shapeOf().slice(-rank);
@@ -99,7 +100,7 @@ const filled = (emission: Emission, shape: readonly Size[], value: number): Refe
   emission.node("Expand", [emission.number(emission.typeOf(), value), emission.sizes(shape)]);
 
 function emitRmsNorm(emission: Emission): void {
-  const attributes = emission.attributes<NormAttributes>();
+  const attributes = emission.attributes<NormAttributes>("shape");
   const rank = normalizedRank(emission, attributes);
   const type = emission.typeOf();
   const x = emission.take(0, { type });
@@ -212,9 +213,16 @@ function emitExpand(emission: Emission): void {
   emission.result(output, { type: value.type });
 }
 
+/** Whether a window ends within an axis, in every trace. */
+const isWithin = (emission: Emission, d: number): boolean =>
+  emission.everyAttributes<Windows>().every(({ places }, t) => {
+    const { start = 0, size = 0 } = places[d] ?? {};
+    return start + size <= (emission.shapesOf(0)[t]?.[d] as number);
+  });
+
 /** Slices, then padding. Neither takes a node where it does nothing. */
 function emitWindow(emission: Emission): void {
-  const { places, fill } = emission.attributes<Windows>();
+  const { places, fill } = emission.attributes<Windows>("places");
   const { shape, type } = emission.input(0);
   const order = emission.orderOf(0);
   let result = emission.take(0, { order });
@@ -226,6 +234,7 @@ function emitWindow(emission: Emission): void {
       emission.size<Windows>((each) => each.places[d]?.size ?? 0),
     ];
     const own = shape[d] as Size;
+    emission.constant(emission.size<Windows>((each) => each.places[d]?.step ?? 1));
     if (step === 1 && isConstant(from) && start === 0 && isSameSize(length, own)) continue;
     if (step === -1) {
       const isWhole = start === own.factor - 1 && isConstant(own) && isSameSize(length, own);
@@ -234,7 +243,7 @@ function emitWindow(emission: Emission): void {
       continue;
     }
     if (!isConstant(from)) throw emission.unsupported("the start of a slice changes");
-    if (start >= 0 && (!isConstant(own) || start + size <= own.factor)) {
+    if (start >= 0 && isWithin(emission, d)) {
       if (start > 0 && !isConstant(length))
         throw emission.unsupported("the size of a slice changes");
       const end = isConstant(length) ? constantSize(start + size) : length;

@@ -7,10 +7,10 @@ import { Emission } from "./emission.js";
 import { type ExternalSink, ExternalWriter } from "./external-writer.js";
 import { emitPointwise } from "./formulas.js";
 import { GraphBuilder, opsets, type Port, type Reference } from "./graph-builder.js";
-import type { NamedAxis } from "./size.js";
+import { joinResamples } from "./resample.js";
 import { structured } from "./structured.js";
 import { namedTensors } from "./tensors-in.js";
-import { type ModelTrace, type TracedOp, traceModel } from "./trace-model.js";
+import { type ModelTrace, type TracedAxis, type TracedOp, traceModel } from "./trace-model.js";
 import { ComputedSource, plain, StoredSource, take, type Value } from "./values.js";
 
 /** Options of {@link toOnnx}. */
@@ -96,8 +96,8 @@ export async function toOnnx(
     return { reference, type, shape: order.map((d) => shape[d] as Port["shape"][number]) };
   });
   const axisSize = axisSizes(builder, ports);
-  for (const op of trace.ops)
-    emit(new Emission({ builder, trace, values, axes: axes.all, axisSize }, op), trace, values);
+  for (const op of joinResamples(trace))
+    emit(new Emission({ builder, trace, values, axisSize }, op), trace, values);
   const results = trace.results.map(({ name, value }, place): Port => {
     const result = values.get(value) as Value;
     const wanted = options.outputNames?.[place] ?? name;
@@ -145,10 +145,7 @@ function scalarsOf(
 ): readonly number[] {
   const { dtype = "float32" } = trace.values[inputs[0] as number] ?? {};
   const [first = [], ...others] = attributes.map((each) => pointwise.scalars(each, dtype));
-  if (others.some((other) => other.join() !== first.join()))
-    throw emission.unsupported(
-      "a number in it changes with the size of an axis: fix that by the option axes",
-    );
+  if (others.some((other) => other.join() !== first.join())) throw emission.changing();
   return first;
 }
 
@@ -177,13 +174,13 @@ function namesOf(
   );
 }
 
-/** The axes whose sizes may change, with two sizes for each. */
+/** The axes whose sizes may change, with sizes for each. */
 function namedAxes(
   inputs: readonly unknown[],
   names: readonly string[],
   { axes, multiples = {} }: OnnxOptions,
 ): {
-  readonly all: readonly NamedAxis[];
+  readonly all: readonly TracedAxis[];
   readonly axisOf: (input: number, dimension: number) => string | undefined;
 } {
   const unknown = Object.keys(axes ?? {}).find((name) => !names.includes(name));
@@ -211,7 +208,9 @@ function namedAxes(
   const all = [...sizes].map(([name, size]) => {
     const { [name]: step = 1 } = multiples;
     const first = Math.max(Math.ceil(size / step), 2) * step;
-    return { name, sizes: [first, first > 2 * step ? first - step : first + step] };
+    const other = first > 2 * step ? first - step : first + step;
+    const half = Math.ceil(first / 2 / step) * step;
+    return { name, size: first, other, far: [2 * first + step, ...(half > step ? [half] : [])] };
   });
   return { all, axisOf };
 }

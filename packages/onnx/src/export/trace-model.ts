@@ -7,6 +7,8 @@ import { isTensor, mapTensors, type NamedTensor, namedTensors } from "./tensors-
 interface TracedValue {
   readonly dtype: Tensor["dtype"];
   readonly shape: readonly Size[];
+  /** Its sizes in each trace. */
+  readonly shapes: readonly (readonly number[])[];
 }
 
 /** The application of an op in a forward pass. Values are numbered. */
@@ -31,6 +33,8 @@ export interface ModelTrace {
   readonly inputs: readonly number[];
   /** The value of each result, with the name that it has among the results. */
   readonly results: readonly { readonly name: string; readonly value: number }[];
+  /** The axes whose sizes may change. */
+  readonly axes: readonly NamedAxis[];
 }
 
 /** One recording of a forward pass, in its own numbers. */
@@ -41,27 +45,51 @@ interface Recorded {
   readonly results: ModelTrace["results"];
 }
 
+/** An axis whose size may change. */
+export interface TracedAxis {
+  readonly name: string;
+  readonly size: number;
+  /** Another size. */
+  readonly other: number;
+  /** Far sizes, of which the first that fits the model is taken. Near ones may look alike, as the halves of 4 and 5, rounded down. */
+  readonly far: readonly number[];
+}
+
 /** What a forward pass is traced with. */
 export interface TraceRequest {
   readonly inputs: readonly unknown[];
   /** The axes whose sizes may change; those of an input by its place. */
-  readonly axes: readonly NamedAxis[];
+  readonly axes: readonly TracedAxis[];
   readonly axisOf: (input: number, dimension: number) => string | undefined;
   /** Calls the model's `forward`. */
   readonly forward: (inputs: readonly unknown[]) => unknown;
 }
 
-/** Traces a forward pass without computing it: once, and once more for each axis whose size may change. */
+/** Traces a forward pass without computing it: once, and again for each axis whose size may change. */
 export function traceModel(request: TraceRequest): ModelTrace {
-  const { axes } = request;
-  const traces = [-1, ...axes.keys()].map((changed) => record(request, changed));
+  const sizes = request.axes.map(({ size }) => size);
+  const points = [sizes, ...request.axes.map(({ other }, i) => sizes.with(i, other))];
+  const traces = points.map((point) => record(request, point));
   const [first, ...others] = traces as [Recorded, ...Recorded[]];
   const other = others.find((trace) => keyOf(trace) !== keyOf(first));
   if (other)
     throw new OnnxError(
       "inputs",
-      `the model applies other ops where an axis has another size: fix the sizes of ${axes.map(({ name }) => `"${name}"`).join(", ")} by the option axes`,
+      `the model applies other ops where an axis has another size: fix the sizes of ${request.axes.map(({ name }) => `"${name}"`).join(", ")} by the option axes`,
     );
+  for (const [i, { far }] of request.axes.entries())
+    for (const size of far) {
+      const point = sizes.with(i, size);
+      const trace = fitting(request, point);
+      if (!trace || keyOf(trace) !== keyOf(first)) continue;
+      traces.push(trace);
+      points.push(point);
+      break;
+    }
+  const axes = request.axes.map(({ name }, i) => ({
+    name,
+    sizes: points.map((point) => point[i] as number),
+  }));
   const variables = new Map<number, Variable>();
   for (const [value, tensor] of first.tensors.entries())
     if (tensor instanceof Variable) variables.set(value, tensor);
@@ -70,19 +98,25 @@ export function traceModel(request: TraceRequest): ModelTrace {
       ...op,
       attributes: traces.map((trace) => trace.ops[i]?.attributes),
     })),
-    values: first.tensors.map(({ dtype, shape }, value) => ({
-      dtype,
-      shape: shape.map((_, d) =>
-        sizeOf(
-          traces.map(({ tensors }) => tensors[value]?.shape[d] as number),
-          axes,
-        ),
-      ),
-    })),
+    values: first.tensors.map(({ dtype, shape }, value) => {
+      const shapes = traces.map(({ tensors }) => (tensors[value] as Tensor).shape);
+      const sizesOf = (d: number) => shapes.map((each) => each[d] as number);
+      return { dtype, shape: shape.map((_, d) => sizeOf(sizesOf(d), axes)), shapes };
+    }),
     variables,
     inputs: first.inputs,
     results: first.results,
+    axes,
   };
+}
+
+/** A recording of sizes that the model may refuse, such as a sequence of more tokens than it has positions. */
+function fitting(request: TraceRequest, sizes: readonly number[]): Recorded | undefined {
+  try {
+    return record(request, sizes);
+  } catch {
+    return undefined;
+  }
 }
 
 /** What two traces of one model have in common. */
@@ -93,8 +127,11 @@ const keyOf = ({ ops, tensors, results }: Recorded): string =>
     results,
   ]);
 
-/** Records one forward pass with zeros of the wanted sizes; axis number `changed` has its second size. */
-function record({ inputs, axes, axisOf, forward }: TraceRequest, changed: number): Recorded {
+/** Records one forward pass with zeros, where the named axes have these sizes. */
+function record(
+  { inputs, axes, axisOf, forward }: TraceRequest,
+  axisSizes: readonly number[],
+): Recorded {
   const numbers = new Map<Tensor, number>();
   const numberOf = (tensor: Tensor): number => {
     const known = numbers.get(tensor);
@@ -110,10 +147,8 @@ function record({ inputs, axes, axisOf, forward }: TraceRequest, changed: number
       outputs: results.map(numberOf),
     });
   };
-  const sizeIn = (name: string): number => {
-    const place = axes.findIndex((axis) => axis.name === name);
-    return axes[place]?.sizes[place === changed ? 1 : 0] as number;
-  };
+  const sizeIn = (name: string): number =>
+    axisSizes[axes.findIndex((axis) => axis.name === name)] as number;
   const [example] = namedTensors(inputs);
   if (!example) throw new OnnxError("inputs", "toOnnx() needs an example of at least one tensor");
   const { runtime } = example.tensor;

@@ -5,6 +5,7 @@ import { dataType } from "../data-type.js";
 import type { Call, OnnxValue, Operator } from "./call.js";
 import { elementwiseOnHost, isElementwiseOnHost } from "./host-ops.js";
 import { HostTensor, isFloatType } from "./host-tensor.js";
+import { quotient, unsigned, wrapped } from "./integers.js";
 
 /** An operator that is computed on the host where all its operands are there. */
 const eitherPlace =
@@ -58,7 +59,9 @@ const comparison = (compare: ops.Comparison, mirrored: ops.Comparison): Operator
 /** An operator of any number of operands. */
 const several = (both: (a: Tensor, b: Tensor) => Tensor): Operator =>
   eitherPlace((call) =>
-    call.inputs.map((_, place) => castTo(call.tensor(place), call.tensor(0).dtype)).reduce(both),
+    call.inputs
+      .map((_, place) => castTo(call.tensor(place), call.tensor(0).dtype))
+      .reduce((a, b) => both(a, b)),
   );
 
 const floats = (x: Tensor): Tensor => (isFloating(x.dtype) ? x : castTo(x, "float32"));
@@ -67,11 +70,43 @@ function where(call: Call): OnnxValue {
   const mask = call.tensor(0);
   const [a, b] = [call.scalar(1), call.scalar(2)];
   const [x, y] = [call.inputs[1], call.inputs[2]];
+  /** With the dimensions that the constant has before those of the result. */
+  const led = (result: Tensor, constant: OnnxValue | undefined): Tensor => {
+    const missing = (constant?.shape.length ?? 0) - result.rank;
+    return missing > 0
+      ? result.reshape([...Array<number>(missing).fill(1), ...result.shape])
+      : result;
+  };
   // A finite number beyond the range of halves saturates, as the numbers of masks are meant to.
-  if (a !== undefined && y instanceof Tensor) return ops.maskedFill(y, mask, a);
-  if (b !== undefined && x instanceof Tensor) return ops.maskedFill(x, ops.logicalNot(mask), b);
+  if (a !== undefined && y instanceof Tensor) return led(ops.maskedFill(y, mask, a), x);
+  if (b !== undefined && x instanceof Tensor)
+    return led(ops.maskedFill(x, ops.logicalNot(mask), b), y);
   const [p, q] = [call.tensor(1), call.tensor(2)];
   return ops.where(mask, p, p.dtype === q.dtype ? q : castTo(q, p.dtype));
+}
+
+const divideFloats = binary(
+  (a, b) => a.div(b),
+  (x, c) => x.div(c),
+);
+
+/** Quotients of integers are rounded toward zero. */
+function divide(call: Call): ReturnType<Operator> {
+  const isWhole = call.inputs.every((x) =>
+    x instanceof Tensor ? !isFloating(x.dtype) : !x?.isFloat,
+  );
+  return isWhole ? quotient(call.tensor(0), call.tensor(1)) : divideFloats(call);
+}
+
+function isInf(call: Call): OnnxValue {
+  const x = call.tensor(0);
+  const found = ops.isInf(x);
+  const [negative, positive] = ["detect_negative", "detect_positive"].map(
+    (name) => call.number(name, 1) === 1,
+  );
+  const counted = negative ? (positive ? undefined : ops.lt(x, 0)) : ops.gt(x, 0);
+  const kept = counted ? ops.logicalAnd(found, counted) : found;
+  return negative || positive ? kept : ops.logicalAnd(kept, ops.lt(x, 0));
 }
 
 function clip(call: Call): OnnxValue {
@@ -86,14 +121,30 @@ function clip(call: Call): OnnxValue {
   return ops.clamp(call.tensor(0), { min, max });
 }
 
+/** The first of what a typed array makes of a number: integers keep their lowest bits. */
+const by =
+  (make: (value: number) => ArrayLike<number>) =>
+  (value: number): number =>
+    make(value)[0] as number;
+
+/** Casts to types that hold fewer numbers, on the host. */
+const onHost: Readonly<Record<number, (value: number) => number>> = {
+  [dataType.BOOL]: (value) => Number(value !== 0),
+  [dataType.INT8]: by((value) => Int8Array.of(value)),
+  [dataType.UINT8]: by((value) => Uint8Array.of(value)),
+  [dataType.INT16]: by((value) => Int16Array.of(value)),
+  [dataType.UINT16]: by((value) => Uint16Array.of(value)),
+  [dataType.INT32]: by((value) => Int32Array.of(value)),
+  [dataType.UINT32]: by((value) => Uint32Array.of(value)),
+};
+
 /** Floats keep the dtype in which they are computed unless the file names another one than float32. */
 function cast(call: Call): OnnxValue {
   const to = call.number("to", 0);
   const x = call.value(0);
   if (x instanceof HostTensor) {
     const isWhole = !isFloatType(to) && x.isFloat;
-    const of = (value: number): number =>
-      to === dataType.BOOL ? Number(value !== 0) : isWhole ? Math.trunc(value) : value;
+    const of = onHost[to] ?? ((value: number) => (isWhole ? Math.trunc(value) : value));
     return new HostTensor(to as HostTensor["type"], x.shape, x.list.map(of));
   }
   switch (to) {
@@ -107,8 +158,15 @@ function cast(call: Call): OnnxValue {
     case dataType.BOOL:
       return x.to("bool");
     case dataType.UINT8:
+      return wrapped(x, 8, false);
+    case dataType.INT8:
+      return wrapped(x, 8, true);
+    case dataType.UINT16:
+      return wrapped(x, 16, false);
+    case dataType.INT16:
+      return wrapped(x, 16, true);
     case dataType.UINT32:
-      return castTo(x, "uint32");
+      return unsigned(x);
     case dataType.INT32:
     case dataType.INT64:
       return castTo(x, isFloating(x.dtype) ? "int32" : x.dtype);
@@ -133,10 +191,7 @@ export const elementwise: Readonly<Record<string, Operator>> = {
     (x, c) => x.mul(c),
     (x, c) => x.mul(c),
   ),
-  Div: binary(
-    (a, b) => a.div(b),
-    (x, c) => x.div(c),
-  ),
+  Div: eitherPlace(divide),
   Mod: eitherPlace((call) => {
     throw call.unsupported("of numbers of the device");
   }),
@@ -157,7 +212,7 @@ export const elementwise: Readonly<Record<string, Operator>> = {
   PRelu: binary(ops.prelu),
   Not: unary(ops.logicalNot),
   IsNaN: unary(ops.isNan),
-  IsInf: unary(ops.isInf),
+  IsInf: isInf,
   Neg: unary((x) => x.neg()),
   Abs: unary(ops.abs),
   Sign: unary(ops.sign),

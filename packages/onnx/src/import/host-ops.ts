@@ -30,13 +30,20 @@ export function broadcastShape(
   });
 }
 
+/** How far elements of an operand of a shape are apart along each of its dimensions. */
+const stridesOf = (shape: readonly number[]): readonly number[] =>
+  shape.map((_, d) => countOf(shape.slice(d + 1)));
+
 /** The place of each element of a result in an operand that broadcasts to it. */
-function* placesIn(shape: readonly number[], result: readonly number[]): Generator<number> {
+function placesIn(shape: readonly number[], result: readonly number[]): Iterable<number> {
   const lead = result.length - shape.length;
-  const strides = result.map((_, d) => {
-    const own = shape[d - lead] ?? 1;
-    return own === 1 ? 0 : countOf(shape.slice(d - lead + 1));
-  });
+  const own = stridesOf(shape);
+  const strides = result.map((_, d) => ((shape[d - lead] ?? 1) === 1 ? 0 : own[d - lead]));
+  return placesBy(strides as number[], result);
+}
+
+/** The place of each element of a result, in order, where its neighbours along each dimension are as far apart as the strides say. */
+function* placesBy(strides: readonly number[], result: readonly number[]): Generator<number> {
   const at = new Array<number>(result.length).fill(0);
   let place = 0;
   for (let i = countOf(result); i > 0; i--) {
@@ -56,6 +63,21 @@ export function expanded(x: HostTensor, shape: readonly number[], what: string):
   requireHostShape(shape, what);
   const values = Array.from(placesIn(x.shape, shape), (place) => x.values[place] as number);
   return new HostTensor(x.type, shape, values);
+}
+
+/** The operand with its dimensions in another order. */
+export function permuted(x: HostTensor, order: readonly number[]): HostTensor {
+  const own = stridesOf(x.shape);
+  const shape = order.map((d) => x.shape[d] as number);
+  const places = placesBy(
+    order.map((d) => own[d] as number),
+    shape,
+  );
+  return new HostTensor(
+    x.type,
+    shape,
+    Array.from(places, (place) => x.values[place] as number),
+  );
 }
 
 type Compute = (a: number, b: number) => number;

@@ -230,7 +230,11 @@ const probabilities =
 function argmax(call: Call): OnnxValue {
   const x = call.tensor(0);
   const axis = call.axis(call.number("axis", 0), x.rank);
-  const found = call.node.operator === "ArgMax" ? ops.argmax(x, axis) : ops.argmin(x, axis);
+  const isLast = call.number("select_last_index", 0) === 1;
+  const searched = isLast ? ops.flip(x, axis) : x;
+  const place =
+    call.node.operator === "ArgMax" ? ops.argmax(searched, axis) : ops.argmin(searched, axis);
+  const found = isLast ? place.neg().add((x.shape[axis] as number) - 1) : place;
   return call.number("keepdims", 1) === 1 ? found.reshape(x.shape.with(axis, 1)) : found;
 }
 

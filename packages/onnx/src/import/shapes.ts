@@ -8,6 +8,7 @@ import {
   concatenated,
   expanded,
   gathered,
+  permuted,
   picked,
   requireHostShape,
   triangle,
@@ -65,11 +66,11 @@ function unsqueeze(call: Call): OnnxValue {
 function transpose(call: Call): OnnxValue {
   const x = call.value(0);
   const order = call.numbers("perm") ?? x.shape.map((_, d) => x.shape.length - 1 - d);
-  if (x instanceof HostTensor) {
-    if (x.shape.length < 2) return x;
-    throw call.unsupported("of a constant of integers");
-  }
-  return x.permute(order);
+  if (!(x instanceof HostTensor)) return x.permute(order);
+  const axes = order.map((d) => call.axis(d, x.shape.length));
+  if (axes.length !== x.shape.length || new Set(axes).size !== axes.length)
+    throw call.malformed(`the order [${order}] of ${x.shape.length} dimensions`);
+  return permuted(x, axes);
 }
 
 function concat(call: Call): OnnxValue {
