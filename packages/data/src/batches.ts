@@ -1,4 +1,5 @@
 import { philox4x32 } from "@halfstep/formats/philox";
+import type { Upcoming } from "./ahead.js";
 
 /** The state of a sampler. Plain data for checkpoints. */
 export interface SamplerState {
@@ -75,7 +76,8 @@ export function* batches({
 /**
  * Shuffled batches, epoch after epoch. Each loop over it finishes the current epoch; the next loop has the next one.
  * The result of `state()` after any batch can be passed to `loadState` of a sampler with the same options. That sampler
- * continues with the next batch, in this process or another.
+ * continues with the next batch, in this process or another. `prefetch` of a sampler counts a batch when the loop has it, so that what
+ * was only made ahead is not skipped.
  */
 export class ShuffledBatches implements Iterable<Uint32Array> {
   readonly #options: Required<ShuffleOptions>;
@@ -105,20 +107,30 @@ export class ShuffledBatches implements Iterable<Uint32Array> {
   }
 
   *[Symbol.iterator](): Generator<Uint32Array> {
-    const { count, batchSize, dropLast } = this.#options;
-    const end = usable(count, batchSize, dropLast);
     const epoch = this.#epoch;
     while (this.#epoch === epoch) {
-      const start = this.#position;
-      const stop = Math.min(start + batchSize, end);
-      const batch = this.#orderOf(epoch).slice(start, stop);
+      const { indices, next } = this.#batchAt(this.state());
       // Moved on before the batch is handed out, so that state() in the loop's body counts it.
-      this.#position = stop;
-      if (stop === end) {
-        this.#epoch = epoch + 1;
-        this.#position = 0;
-      }
-      yield batch;
+      this.#moveTo(next);
+      yield indices;
+    }
+  }
+
+  /** A loop for `prefetch`: a batch is counted by `state()` when it is handed over, not when it is taken ahead. */
+  *ahead(): Generator<Upcoming<Uint32Array>> {
+    const first = this.state();
+    for (let from = first; from.epoch === first.epoch; ) {
+      const { indices, next } = this.#batchAt(from);
+      const { epoch, position } = from;
+      const handOver = (): void => {
+        if (this.#epoch !== epoch || this.#position !== position)
+          throw new Error(
+            "prefetch: the sampler was moved, by loadState or another loop, after batches were taken ahead: leave the loop first, then begin a new one",
+          );
+        this.#moveTo(next);
+      };
+      yield { item: indices, handOver };
+      from = next;
     }
   }
 
@@ -130,6 +142,22 @@ export class ShuffledBatches implements Iterable<Uint32Array> {
     const { count, batchSize, dropLast } = this.#options;
     requireWhole("epoch", epoch, 0, 2 ** 32 - 1);
     requireWhole("position", position, 0, usable(count, batchSize, dropLast) - 1);
+    this.#moveTo({ epoch, position });
+  }
+
+  /** The batch at a position, and the position after it. */
+  #batchAt({ epoch, position }: SamplerState): {
+    readonly indices: Uint32Array;
+    readonly next: SamplerState;
+  } {
+    const { count, batchSize, dropLast } = this.#options;
+    const end = usable(count, batchSize, dropLast);
+    const stop = Math.min(position + batchSize, end);
+    const next = stop === end ? { epoch: epoch + 1, position: 0 } : { epoch, position: stop };
+    return { indices: this.#orderOf(epoch).slice(position, stop), next };
+  }
+
+  #moveTo({ epoch, position }: SamplerState): void {
     this.#epoch = epoch;
     this.#position = position;
   }
