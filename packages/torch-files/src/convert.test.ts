@@ -99,6 +99,14 @@ describe("halfstep-convert", () => {
     expect(readdirSync(folder)).toEqual(["model.safetensors"]);
   });
 
+  test("writes views of conjugates with the signs that they have", async () => {
+    const to = join(folder, "signs.safetensors");
+    await convert(goldenPath("signs.pt"), to);
+    const { tensors } = readSafetensors(readFileSync(to));
+    for (const [name, { bytes }] of Object.entries(golden["signs.pt"] ?? {}))
+      expect([name, bytesOf(tensors[name] as never)]).toEqual([name, bytes]);
+  });
+
   test.each([
     ["float16", "F16", float16],
     ["bfloat16", "BF16", bfloat16],

@@ -74,6 +74,11 @@ test.each([
   ["sparse.pt", "unsupported", "save it dense, as tensor.to_dense()"],
   ["quantized.pt", "unsupported", "tensor.dequantize()"],
   ["nothing.pt", "state-dict", 'its keys are "epoch", "args". Save the state_dict() of the model'],
+  [
+    "negative-integers.pt",
+    "unsupported",
+    'tensor "weight": is a view of I64 with the bits "neg", which is not read: save a copy, as tensor.resolve_conj().resolve_neg()',
+  ],
   ["scripted.pt", "kind", "is a TorchScript archive (torch.jit.save): save torch.jit.load(file)"],
 ])("%s is refused with a remedy", async (name, problem, remedy) => {
   const path = goldenPath(name);
