@@ -1,5 +1,6 @@
 import { philox4x32 } from "@halfstep/formats/philox";
 import type { Upcoming } from "./ahead.js";
+import { described, requireOptions, requireWhole } from "./checks.js";
 
 /** The state of a sampler. Plain data for checkpoints. */
 export interface SamplerState {
@@ -59,19 +60,27 @@ export const permutation = (count: number, seed: number, epoch: number): Uint32A
   return order;
 };
 
-/** Batches of indices in the order of the data set, for evaluation: `for (const indices of batches({ … }))`. */
-export function* batches({
-  count,
-  batchSize,
-  dropLast = false,
-}: BatchOptions): Generator<Uint32Array> {
+/**
+ * Batches of indices in the order of the data set, for evaluation: `for (const indices of batches({ … }))`.
+ * @throws RangeError for a number out of range or an unknown option
+ */
+export const batches = (options: BatchOptions): Generator<Uint32Array> => {
+  requireOptions("batches", options, ["count", "batchSize", "dropLast"]);
+  const { count, batchSize, dropLast = false } = options;
   requireWhole("count", count, 0, 2 ** 32);
   requireWhole("batchSize", batchSize, 1, 2 ** 32);
+  requireFlag("dropLast", dropLast);
+  return inOrder({ count, batchSize, dropLast });
+};
+
+function* inOrder({ count, batchSize, dropLast }: Required<BatchOptions>): Generator<Uint32Array> {
   for (let start = 0; start < usable(count, batchSize, dropLast); start += batchSize) {
     const length = Math.min(batchSize, count - start);
     yield Uint32Array.from({ length }, (_, index) => start + index);
   }
 }
+
+const shuffleOptions = ["count", "batchSize", "seed", "epoch", "dropLast"];
 
 /**
  * Shuffled batches, epoch after epoch. Each loop over it finishes the current epoch; the next loop has the next one.
@@ -86,11 +95,13 @@ export class ShuffledBatches implements Iterable<Uint32Array> {
   #order: { readonly epoch: number; readonly indices: Uint32Array } | undefined;
 
   constructor(options: ShuffleOptions) {
+    requireOptions("shuffledBatches", options, shuffleOptions);
     const { count, batchSize, seed, epoch = 0, dropLast = false } = options;
     requireWhole("count", count, 1, 2 ** 32);
     requireWhole("batchSize", batchSize, 1, 2 ** 32);
     requireWhole("seed", seed, 0, Number.MAX_SAFE_INTEGER);
     requireWhole("epoch", epoch, 0, 2 ** 32 - 1);
+    requireFlag("dropLast", dropLast);
     if (dropLast && batchSize > count) {
       throw new RangeError(
         `shuffledBatches: dropLast leaves nothing of ${count} samples in batches of ${batchSize}; use a smaller batchSize`,
@@ -138,7 +149,12 @@ export class ShuffledBatches implements Iterable<Uint32Array> {
     return { epoch: this.#epoch, position: this.#position };
   }
 
-  loadState({ epoch, position }: SamplerState): void {
+  loadState(state: SamplerState): void {
+    if (typeof state !== "object" || state === null)
+      throw new TypeError(
+        `loadState: the state is ${described(state)}: pass what state() returned, { epoch, position }`,
+      );
+    const { epoch, position } = state;
     const { count, batchSize, dropLast } = this.#options;
     requireWhole("epoch", epoch, 0, 2 ** 32 - 1);
     requireWhole("position", position, 0, usable(count, batchSize, dropLast) - 1);
@@ -171,15 +187,17 @@ export class ShuffledBatches implements Iterable<Uint32Array> {
   }
 }
 
-/** Shuffled batches of indices, the same for the same seed on every machine. */
+/**
+ * Shuffled batches of indices, the same for the same seed on every machine.
+ * @throws RangeError for a number out of range or an unknown option
+ */
 export const shuffledBatches = (options: ShuffleOptions): ShuffledBatches =>
   new ShuffledBatches(options);
 
 const usable = (count: number, batchSize: number, dropLast: boolean): number =>
   dropLast ? count - (count % batchSize) : count;
 
-const requireWhole = (name: string, value: number, least: number, most: number): void => {
-  if (!Number.isInteger(value) || value < least || value > most) {
-    throw new RangeError(`${name} is ${value}: it must be a whole number from ${least} to ${most}`);
-  }
+const requireFlag = (name: string, value: boolean): void => {
+  if (typeof value !== "boolean")
+    throw new RangeError(`${name} is ${described(value)}: it must be true or false`);
 };

@@ -133,3 +133,14 @@ describe("of a sampler", () => {
     expect(sampler.state()).toEqual({ epoch: 4, position: 2 });
   });
 });
+
+it.each([
+  [[[1]], "prefetch: make is undefined: pass a function that makes a result of an item"],
+  [[undefined, String], "prefetch: items is undefined: pass an iterable, such as a sampler"],
+  [[{ length: 1 }, String], "prefetch: items is an Object: pass an iterable"],
+  [[[1], String, { depth: 1 }], 'prefetch: there is no option "depth"; pass any of ahead'],
+  [[[1], String, { ahead: "2" }], 'ahead is "2": it must be a whole number from 1 on'],
+])("refuses %j in the loop", async (args, message) => {
+  const call = prefetch as unknown as (...given: unknown[]) => AsyncGenerator<unknown>;
+  await expect(call(...args).next()).rejects.toThrow(message);
+});

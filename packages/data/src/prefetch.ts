@@ -1,4 +1,5 @@
 import { type Upcoming, upcoming } from "./ahead.js";
+import { described, requireOptions, requireWhole } from "./checks.js";
 
 /** Options of making batches ahead. */
 export interface PrefetchOptions {
@@ -15,7 +16,7 @@ export interface PrefetchOptions {
  * `prefetch`, and batches that were only made ahead come in the next loop. Pass the sampler itself: a generator around it takes batches
  * from it that no loop has seen.
  *
- * @throws RangeError unless `ahead` is a positive integer
+ * @throws RangeError unless `ahead` is a positive integer; TypeError for items and functions that are none. As all errors, in the loop.
  *
  * @example
  * for await (const batch of prefetch(sampler, decode, { ahead: 2 })) await step(batch);
@@ -23,10 +24,19 @@ export interface PrefetchOptions {
 export async function* prefetch<Item, Made>(
   items: Iterable<Item>,
   make: (item: Item) => Promise<Made>,
-  { ahead = 2 }: PrefetchOptions = {},
+  options: PrefetchOptions = {},
 ): AsyncGenerator<Made, void, undefined> {
-  if (!Number.isSafeInteger(ahead) || ahead < 1)
-    throw new RangeError(`ahead is ${ahead}: it must be a whole number from 1 on`);
+  if (typeof (items as Partial<Iterable<Item>> | null)?.[Symbol.iterator] !== "function")
+    throw new TypeError(
+      `prefetch: items is ${described(items)}: pass an iterable, such as a sampler or an array`,
+    );
+  if (typeof make !== "function")
+    throw new TypeError(
+      `prefetch: make is ${described(make)}: pass a function that makes a result of an item`,
+    );
+  requireOptions("prefetch", options, ["ahead"]);
+  const { ahead = 2 } = options;
+  requireWhole("ahead", ahead, 1, Number.MAX_SAFE_INTEGER);
   const underWay: { readonly made: Promise<Made>; readonly taken: Upcoming<Item> }[] = [];
   const source = upcoming(items);
   // Synchronous errors of `make` also take the place of their result.
