@@ -103,8 +103,8 @@ const sumOf = (histogram: Float64Array, value: (byte: number) => number): number
 
 /**
  * The number of each byte in each channel: 256 numbers for each channel, channel after channel.
- * @throws RangeError when there is another number of means or deviations than channels, a mean that is not finite, or a deviation that is
- * not positive and finite; TypeError where one of both is missing
+ * @throws RangeError when there is another number of means or deviations than channels. Also for a mean that is not finite, and a deviation
+ * that is not positive. TypeError where one of both is missing.
  */
 export const normalizedBytes = (
   normalization: Normalization,
@@ -145,8 +145,8 @@ function byChannel(
 /**
  * The images at `indices`, normalised, row-major [indices.length, height, width, channels].
  * @param into written and returned if given; at least as long as the result, whose elements come first
- * @throws RangeError when an index is not in the set, `into` is too short or the normalization is not defined; TypeError for what is no set
- * or no indices
+ * @throws RangeError when an index is not in the set or `into` is too short, and as {@link normalizedBytes}. TypeError for what is no set or
+ * no indices.
  */
 export const gatherImages = (
   set: ImageSet,
