@@ -71,16 +71,16 @@ test("takes a buffer, a view of a part, Node's Buffer and shared memory", () => 
 
 test("says what to pass in the place of what are no bytes", () => {
   for (const [bytes, fact] of [
-    ["model.safetensors", '"model.safetensors"'],
+    ["model.safetensors", "string"],
     [undefined, "undefined"],
     [null, "null"],
-    [[], "an array"],
-    [{}, "an Object"],
-    [new Float32Array(4), "a Float32Array"],
+    [[], "object"],
+    [{}, "object"],
+    [new Float32Array(4), "Float32Array"],
   ] as const)
     expect(() => readSafetensors(bytes as unknown as ArrayBuffer)).toThrow(
       new TypeError(
-        `readSafetensors: bytes is ${fact}: pass an ArrayBuffer or a Uint8Array with the file's content; a path goes to openSafetensors() of @halfstep/safetensors/node`,
+        `readSafetensors: bytes is ${fact}: pass an ArrayBuffer or a Uint8Array; openSafetensors() opens paths`,
       ),
     );
 });

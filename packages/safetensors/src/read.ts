@@ -1,4 +1,3 @@
-import { described } from "./error.js";
 import { headerLength, parseHeader, prefixBytes, type ReadOptions } from "./header.js";
 import { type SafetensorsTensor, tensorOver } from "./tensor.js";
 
@@ -46,6 +45,6 @@ function bytesOf(bytes: ArrayBufferLike | Uint8Array): Uint8Array {
   if (kind === "ArrayBuffer" || kind === "SharedArrayBuffer")
     return new Uint8Array(bytes as ArrayBufferLike);
   throw new TypeError(
-    `readSafetensors: bytes is ${described(bytes)}: pass an ArrayBuffer or a Uint8Array with the file's content; a path goes to openSafetensors() of @halfstep/safetensors/node`,
+    `readSafetensors: bytes is ${kind ?? (bytes === null ? bytes : typeof bytes)}: pass an ArrayBuffer or a Uint8Array; openSafetensors() opens paths`,
   );
 }
