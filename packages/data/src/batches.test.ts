@@ -118,3 +118,34 @@ describe("shuffledBatches", () => {
     );
   });
 });
+
+describe("wrong arguments", () => {
+  const options = { count: 10, batchSize: 4, seed: 7 };
+
+  it.each([
+    ["batches", batches, "count, batchSize, dropLast"],
+    ["shuffledBatches", shuffledBatches, "count, batchSize, seed, epoch, dropLast"],
+  ])("of %s are refused where it is called", (name, make, known) => {
+    const call = make as (given?: unknown) => unknown;
+    expect(() => call()).toThrow(
+      new TypeError(`${name}: the options are undefined: pass an object with ${known}`),
+    );
+    for (const unknown of ["drop_last", "shuffle"])
+      expect(() => call({ count: 10, batchSize: 4, [unknown]: true })).toThrow(
+        `${name}: there is no option "${unknown}"; pass any of ${known}`,
+      );
+    expect(() => call({ count: 10 })).toThrow("batchSize is undefined: it must be a whole number");
+    expect(() => call({ count: 10, batchSize: "4" })).toThrow('batchSize is "4"');
+  });
+
+  it("of dropLast and of states are refused", () => {
+    expect(() => shuffledBatches({ ...options, dropLast: "no" as unknown as boolean })).toThrow(
+      'dropLast is "no": it must be true or false',
+    );
+    expect(() => shuffledBatches(options).loadState(null as never)).toThrow(
+      new TypeError(
+        "loadState: the state is null: pass what state() returned, { epoch, position }",
+      ),
+    );
+  });
+});

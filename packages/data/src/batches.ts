@@ -1,4 +1,6 @@
 import { philox4x32 } from "@halfstep/formats/philox";
+import type { Upcoming } from "./ahead.js";
+import { described, requireOptions, requireWhole } from "./checks.js";
 
 /** The state of a sampler. Plain data for checkpoints. */
 export interface SamplerState {
@@ -58,24 +60,33 @@ export const permutation = (count: number, seed: number, epoch: number): Uint32A
   return order;
 };
 
-/** Batches of indices in the order of the data set, for evaluation: `for (const indices of batches({ … }))`. */
-export function* batches({
-  count,
-  batchSize,
-  dropLast = false,
-}: BatchOptions): Generator<Uint32Array> {
+/**
+ * Batches of indices in the order of the data set, for evaluation: `for (const indices of batches({ … }))`.
+ * @throws RangeError for a number out of range or an unknown option
+ */
+export const batches = (options: BatchOptions): Generator<Uint32Array> => {
+  requireOptions("batches", options, ["count", "batchSize", "dropLast"]);
+  const { count, batchSize, dropLast = false } = options;
   requireWhole("count", count, 0, 2 ** 32);
   requireWhole("batchSize", batchSize, 1, 2 ** 32);
+  requireFlag("dropLast", dropLast);
+  return inOrder({ count, batchSize, dropLast });
+};
+
+function* inOrder({ count, batchSize, dropLast }: Required<BatchOptions>): Generator<Uint32Array> {
   for (let start = 0; start < usable(count, batchSize, dropLast); start += batchSize) {
     const length = Math.min(batchSize, count - start);
     yield Uint32Array.from({ length }, (_, index) => start + index);
   }
 }
 
+const shuffleOptions = ["count", "batchSize", "seed", "epoch", "dropLast"];
+
 /**
  * Shuffled batches, epoch after epoch. Each loop over it finishes the current epoch; the next loop has the next one.
  * The result of `state()` after any batch can be passed to `loadState` of a sampler with the same options. That sampler
- * continues with the next batch, in this process or another.
+ * continues with the next batch, in this process or another. `prefetch` of a sampler counts a batch when the loop has it, so that what
+ * was only made ahead is not skipped.
  */
 export class ShuffledBatches implements Iterable<Uint32Array> {
   readonly #options: Required<ShuffleOptions>;
@@ -84,11 +95,13 @@ export class ShuffledBatches implements Iterable<Uint32Array> {
   #order: { readonly epoch: number; readonly indices: Uint32Array } | undefined;
 
   constructor(options: ShuffleOptions) {
+    requireOptions("shuffledBatches", options, shuffleOptions);
     const { count, batchSize, seed, epoch = 0, dropLast = false } = options;
     requireWhole("count", count, 1, 2 ** 32);
     requireWhole("batchSize", batchSize, 1, 2 ** 32);
     requireWhole("seed", seed, 0, Number.MAX_SAFE_INTEGER);
     requireWhole("epoch", epoch, 0, 2 ** 32 - 1);
+    requireFlag("dropLast", dropLast);
     if (dropLast && batchSize > count) {
       throw new RangeError(
         `shuffledBatches: dropLast leaves nothing of ${count} samples in batches of ${batchSize}; use a smaller batchSize`,
@@ -105,20 +118,30 @@ export class ShuffledBatches implements Iterable<Uint32Array> {
   }
 
   *[Symbol.iterator](): Generator<Uint32Array> {
-    const { count, batchSize, dropLast } = this.#options;
-    const end = usable(count, batchSize, dropLast);
     const epoch = this.#epoch;
     while (this.#epoch === epoch) {
-      const start = this.#position;
-      const stop = Math.min(start + batchSize, end);
-      const batch = this.#orderOf(epoch).slice(start, stop);
+      const { indices, next } = this.#batchAt(this.state());
       // Moved on before the batch is handed out, so that state() in the loop's body counts it.
-      this.#position = stop;
-      if (stop === end) {
-        this.#epoch = epoch + 1;
-        this.#position = 0;
-      }
-      yield batch;
+      this.#moveTo(next);
+      yield indices;
+    }
+  }
+
+  /** A loop for `prefetch`: a batch is counted by `state()` when it is handed over, not when it is taken ahead. */
+  *ahead(): Generator<Upcoming<Uint32Array>> {
+    const first = this.state();
+    for (let from = first; from.epoch === first.epoch; ) {
+      const { indices, next } = this.#batchAt(from);
+      const { epoch, position } = from;
+      const handOver = (): void => {
+        if (this.#epoch !== epoch || this.#position !== position)
+          throw new Error(
+            "prefetch: the sampler was moved, by loadState or another loop, after batches were taken ahead: leave the loop first, then begin a new one",
+          );
+        this.#moveTo(next);
+      };
+      yield { item: indices, handOver };
+      from = next;
     }
   }
 
@@ -126,10 +149,31 @@ export class ShuffledBatches implements Iterable<Uint32Array> {
     return { epoch: this.#epoch, position: this.#position };
   }
 
-  loadState({ epoch, position }: SamplerState): void {
+  loadState(state: SamplerState): void {
+    if (typeof state !== "object" || state === null)
+      throw new TypeError(
+        `loadState: the state is ${described(state)}: pass what state() returned, { epoch, position }`,
+      );
+    const { epoch, position } = state;
     const { count, batchSize, dropLast } = this.#options;
     requireWhole("epoch", epoch, 0, 2 ** 32 - 1);
     requireWhole("position", position, 0, usable(count, batchSize, dropLast) - 1);
+    this.#moveTo({ epoch, position });
+  }
+
+  /** The batch at a position, and the position after it. */
+  #batchAt({ epoch, position }: SamplerState): {
+    readonly indices: Uint32Array;
+    readonly next: SamplerState;
+  } {
+    const { count, batchSize, dropLast } = this.#options;
+    const end = usable(count, batchSize, dropLast);
+    const stop = Math.min(position + batchSize, end);
+    const next = stop === end ? { epoch: epoch + 1, position: 0 } : { epoch, position: stop };
+    return { indices: this.#orderOf(epoch).slice(position, stop), next };
+  }
+
+  #moveTo({ epoch, position }: SamplerState): void {
     this.#epoch = epoch;
     this.#position = position;
   }
@@ -143,15 +187,17 @@ export class ShuffledBatches implements Iterable<Uint32Array> {
   }
 }
 
-/** Shuffled batches of indices, the same for the same seed on every machine. */
+/**
+ * Shuffled batches of indices, the same for the same seed on every machine.
+ * @throws RangeError for a number out of range or an unknown option
+ */
 export const shuffledBatches = (options: ShuffleOptions): ShuffledBatches =>
   new ShuffledBatches(options);
 
 const usable = (count: number, batchSize: number, dropLast: boolean): number =>
   dropLast ? count - (count % batchSize) : count;
 
-const requireWhole = (name: string, value: number, least: number, most: number): void => {
-  if (!Number.isInteger(value) || value < least || value > most) {
-    throw new RangeError(`${name} is ${value}: it must be a whole number from ${least} to ${most}`);
-  }
+const requireFlag = (name: string, value: boolean): void => {
+  if (typeof value !== "boolean")
+    throw new RangeError(`${name} is ${described(value)}: it must be true or false`);
 };

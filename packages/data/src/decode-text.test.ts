@@ -59,3 +59,12 @@ test("the byte is the first of each sequence that the decoder refuses", () => {
     expect(() => decodeText(text), String(bytes)).toThrow("at 9)");
   }
 });
+
+test("bytes may be an ArrayBuffer, and nothing that is none", () => {
+  expect(decodeText(new TextEncoder().encode("abc").buffer)).toBe("abc");
+  expect(() => decodeText("abc" as unknown as Uint8Array)).toThrow(
+    new TypeError(
+      `decodeText: bytes is "abc": pass a Uint8Array or an ArrayBuffer with the file's content`,
+    ),
+  );
+});

@@ -1,3 +1,4 @@
+import { bytesOf } from "./checks.js";
 import { DataError } from "./error.js";
 
 /** Options of decoding text. */
@@ -16,21 +17,22 @@ export interface DecodeTextOptions {
  * So are characters with number 0, which occur in UTF-16 files without a mark and in binary files.
  *
  * @throws DataError with the line and the byte that is wrong, and what to do
- * @throws RangeError for an unknown encoding
+ * @throws RangeError for an unknown encoding; TypeError for what are no bytes
  *
  * @example
  * const rows = readTsv(decodeText(bytes, { name: "reviews.tsv", encoding: "latin1" }), { name: "reviews.tsv" });
  */
 export function decodeText(
-  bytes: Uint8Array,
+  bytes: ArrayBufferLike | Uint8Array,
   { name = "text", encoding }: DecodeTextOptions = {},
 ): string {
-  const decoder = new TextDecoder(encoding ?? encodingOfMark(bytes), { fatal: true });
+  const file = bytesOf("decodeText", bytes);
+  const decoder = new TextDecoder(encoding ?? encodingOfMark(file), { fatal: true });
   let text: string;
   try {
-    text = decoder.decode(bytes);
+    text = decoder.decode(file);
   } catch {
-    throw new DataError(name, problemOf(bytes, decoder.encoding, encoding !== undefined));
+    throw new DataError(name, problemOf(file, decoder.encoding, encoding !== undefined));
   }
   const zero = text.indexOf("\0");
   if (zero < 0) return text;

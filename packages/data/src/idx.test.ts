@@ -94,3 +94,22 @@ describe("readIdx", () => {
     );
   });
 });
+
+describe("the bytes of readIdx", () => {
+  it("may be an ArrayBuffer", () => {
+    const { buffer } = new Uint8Array([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]);
+    expect(readIdx(buffer)).toEqual({ dtype: "uint8", shape: [2], data: Uint8Array.of(7, 9) });
+  });
+
+  it.each([
+    [undefined, "undefined"],
+    ["train-images", '"train-images"'],
+    [[0, 0, 8, 1], "an array"],
+  ])("are not %j", (bytes, fact) => {
+    expect(() => readIdx(bytes as unknown as Uint8Array)).toThrow(
+      new TypeError(
+        `readIdx: bytes is ${fact}: pass a Uint8Array or an ArrayBuffer with the file's content`,
+      ),
+    );
+  });
+});

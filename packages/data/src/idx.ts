@@ -1,3 +1,4 @@
+import { bytesOf } from "./checks.js";
 import { DataError } from "./error.js";
 
 /** Element types of IDX files, by the third byte of their magic number. */
@@ -105,23 +106,24 @@ export function requireIdxLength(
  * Single-byte data is a view of `bytes`, not a copy.
  *
  * @param name stands for the bytes in error messages
- * @throws DataError when the magic number, the element type or the length is wrong
+ * @throws DataError when the magic number, the element type or the length is wrong; TypeError for what are no bytes
  *
  * @example
  * readIdx(new Uint8Array([0, 0, 8, 1, 0, 0, 0, 2, 7, 9])); // { dtype: "uint8", shape: [2], data: Uint8Array [7, 9] }
  */
-export const readIdx = (bytes: Uint8Array, name = "IDX data"): IdxArray => {
-  const layout = idxLayout(bytes, name);
-  requireIdxLength(layout, bytes.length, name);
+export const readIdx = (bytes: ArrayBufferLike | Uint8Array, name = "IDX data"): IdxArray => {
+  const file = bytesOf("readIdx", bytes);
+  const layout = idxLayout(file, name);
+  requireIdxLength(layout, file.length, name);
   const { dtype, shape, header } = layout;
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const count = elementsOf(shape);
   const at = (index: number): number => header + index * elementBytes[dtype];
   switch (dtype) {
     case "uint8":
-      return { dtype, shape, data: bytes.subarray(header) };
+      return { dtype, shape, data: file.subarray(header) };
     case "int8":
-      return { dtype, shape, data: new Int8Array(bytes.buffer, bytes.byteOffset + header, count) };
+      return { dtype, shape, data: new Int8Array(file.buffer, file.byteOffset + header, count) };
     case "int16":
       return {
         dtype,

@@ -102,3 +102,36 @@ describe("gathering", () => {
     expect(() => gatherLabels(set, [0, 1], new Uint32Array(1))).toThrow(RangeError);
   });
 });
+
+describe("wrong arguments", () => {
+  const gather = gatherImages as unknown as (...given: unknown[]) => unknown;
+  const labelled = gatherLabels as unknown as (...given: unknown[]) => unknown;
+
+  it.each([
+    [{ mean: 0, std: 0 }, "std is 0: it must be a positive finite number"],
+    [{ mean: 0, std: [0] }, "std is 0: it must be a positive finite number"],
+    [{ mean: 0, std: Number.NaN }, "std is NaN: it must be a positive finite number"],
+    [{ mean: Number.NaN, std: 1 }, "mean is NaN: it must be a finite number"],
+    [{ mean: ["0"], std: 1 }, 'mean is "0": it must be a finite number'],
+    [{ mean: 0 }, "std is undefined: pass { mean, std }, each a number or one for each channel"],
+    [{ mean: "0", std: 1 }, 'mean is "0": pass { mean, std }'],
+    [null, "mean is undefined: pass { mean, std }"],
+  ])("%j normalises nothing", (normalization, message) => {
+    expect(() => gather(set, [0], normalization)).toThrow(message);
+  });
+
+  it("that are no set or no indices are refused", () => {
+    for (const [call, name] of [
+      [gather, "gatherImages"],
+      [labelled, "gatherLabels"],
+    ] as const) {
+      expect(() => call(set)).toThrow(
+        `${name}: indices is undefined: pass an array of indices, such as a batch of a sampler`,
+      );
+      expect(() => call(set, "01")).toThrow(`${name}: indices is "01": pass`);
+      expect(() => call(undefined, [0])).toThrow(
+        `${name}: the set is undefined: pass what imageSet() or a reader returned`,
+      );
+    }
+  });
+});

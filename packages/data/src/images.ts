@@ -1,3 +1,4 @@
+import { described, requireList } from "./checks.js";
 import { DataError } from "./error.js";
 import type { IdxArray } from "./idx.js";
 
@@ -102,39 +103,64 @@ const sumOf = (histogram: Float64Array, value: (byte: number) => number): number
 
 /**
  * The number of each byte in each channel: 256 numbers for each channel, channel after channel.
- * @throws RangeError when there is another number of means or deviations than channels
+ * @throws RangeError when there is another number of means or deviations than channels. Also for a mean that is not finite, and a deviation
+ * that is not positive. TypeError where one of both is missing.
  */
 export const normalizedBytes = (
-  { mean, std }: Normalization,
+  normalization: Normalization,
   channels: number,
 ): Float32Array<ArrayBuffer> => {
-  const of = (name: string, given: number | readonly number[], channel: number): number => {
-    if (typeof given === "number") return given;
-    if (given.length === channels) return given[channel] as number;
-    throw new RangeError(`${given.length} values of ${name} do not go with ${channels} channels`);
-  };
+  const means = byChannel("mean", normalization, channels);
+  const stds = byChannel("std", normalization, channels);
   return Float32Array.from({ length: 256 * channels }, (_, i) => {
     const channel = i >> 8;
-    return ((i & 255) / 255 - of("mean", mean, channel)) / of("std", std, channel);
+    return ((i & 255) / 255 - (means[channel] as number)) / (stds[channel] as number);
   });
 };
+
+/** The mean or the deviation of each channel. */
+function byChannel(
+  name: "mean" | "std",
+  normalization: Normalization,
+  channels: number,
+): ArrayLike<number> {
+  const given = (normalization as Partial<Normalization> | null)?.[name];
+  if (typeof given !== "number" && !Array.isArray(given) && !ArrayBuffer.isView(given))
+    throw new TypeError(
+      `${name} is ${described(given)}: pass { mean, std }, each a number or one for each channel`,
+    );
+  const values: readonly number[] =
+    typeof given === "number" ? Array.from({ length: channels }, () => given) : [...given];
+  if (values.length !== channels)
+    throw new RangeError(`${values.length} values of ${name} do not go with ${channels} channels`);
+  const wrong = values.find((value) => !Number.isFinite(value) || (name === "std" && !(value > 0)));
+  // A deviation of 0 would make infinities of all pixels but those that are the mean.
+  if (wrong !== undefined)
+    throw new RangeError(
+      `${name} is ${described(wrong)}: it must be a ${name === "std" ? "positive " : ""}finite number`,
+    );
+  return values;
+}
 
 /**
  * The images at `indices`, normalised, row-major [indices.length, height, width, channels].
  * @param into written and returned if given; at least as long as the result, whose elements come first
- * @throws RangeError when an index is not in the set or `into` is too short
+ * @throws RangeError when an index is not in the set or `into` is too short, and as {@link normalizedBytes}. TypeError for what is no set or
+ * no indices.
  */
 export const gatherImages = (
   set: ImageSet,
   indices: ArrayLike<number>,
   normalization: Normalization = { mean: 0, std: 1 },
-  into: Float32Array = new Float32Array(indices.length * bytesOf(set)),
+  into?: Float32Array,
 ): Float32Array => {
+  requireSet("gatherImages", set, indices);
   const { channels } = set;
   const bytes = bytesOf(set);
-  if (into.length < indices.length * bytes) {
+  const result = into ?? new Float32Array(indices.length * bytes);
+  if (result.length < indices.length * bytes) {
     throw new RangeError(
-      `gatherImages: ${indices.length} images of ${set.height}×${set.width}${channels === 1 ? "" : `×${channels}`} need ${indices.length * bytes} elements, the array has ${into.length}`,
+      `gatherImages: ${indices.length} images of ${set.height}×${set.width}${channels === 1 ? "" : `×${channels}`} need ${indices.length * bytes} elements, the array has ${result.length}`,
     );
   }
   const normalized = normalizedBytes(normalization, channels);
@@ -142,34 +168,44 @@ export const gatherImages = (
     const start = checkedIndex("gatherImages", indices[row], set.count) * bytes;
     const target = row * bytes;
     for (let i = 0, channel = 0; i < bytes; i++) {
-      into[target + i] = normalized[256 * channel + (set.images[start + i] as number)] as number;
+      result[target + i] = normalized[256 * channel + (set.images[start + i] as number)] as number;
       if (++channel === channels) channel = 0;
     }
   }
-  return into;
+  return result;
 };
+
+function requireSet(call: string, set: ImageSet, indices: ArrayLike<number>): void {
+  if (typeof set !== "object" || set === null)
+    throw new TypeError(
+      `${call}: the set is ${described(set)}: pass what imageSet() or a reader returned`,
+    );
+  requireList(call, "indices", indices, "an array of indices, such as a batch of a sampler");
+}
 
 /** Of one image. */
 const bytesOf = ({ height, width, channels }: ImageSet): number => height * width * channels;
 
 /**
  * The labels at `indices`, as the class indices that a cross-entropy takes.
- * @throws RangeError when an index is not in the set
+ * @throws RangeError when an index is not in the set; TypeError for what is no set or no indices
  */
 export const gatherLabels = (
   set: ImageSet,
   indices: ArrayLike<number>,
-  into: Uint32Array = new Uint32Array(indices.length),
+  into?: Uint32Array,
 ): Uint32Array => {
-  if (into.length < indices.length) {
+  requireSet("gatherLabels", set, indices);
+  const result = into ?? new Uint32Array(indices.length);
+  if (result.length < indices.length) {
     throw new RangeError(
-      `gatherLabels: ${indices.length} labels do not fit in ${into.length} elements`,
+      `gatherLabels: ${indices.length} labels do not fit in ${result.length} elements`,
     );
   }
   for (let row = 0; row < indices.length; row++) {
-    into[row] = set.labels[checkedIndex("gatherLabels", indices[row], set.count)] as number;
+    result[row] = set.labels[checkedIndex("gatherLabels", indices[row], set.count)] as number;
   }
-  return into;
+  return result;
 };
 
 const checkedIndex = (verb: string, index: number | undefined, count: number): number => {

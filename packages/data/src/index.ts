@@ -1,3 +1,4 @@
+export type { Upcoming } from "./ahead.js";
 export {
   type BatchOptions,
   batches,

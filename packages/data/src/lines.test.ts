@@ -57,3 +57,20 @@ test("rows know their lines", () => {
     { line: 3, value: [2] },
   ]);
 });
+
+test("only a line without any character is no row", () => {
+  expect(readTsv("a\tb\n\t\r\n\nc\td")).toEqual([
+    ["a", "b"],
+    ["", ""],
+    ["c", "d"],
+  ]);
+  expect(readTsv("a\n \nb")).toEqual([["a"], [" "], ["b"]]);
+  expect(readCsv("a\n \n\r\nb\n")).toEqual([["a"], [" "], ["b"]]);
+  expect(csvRows('a\n\n""\nb\n""')).toEqual([
+    { line: 1, fields: ["a"] },
+    { line: 3, fields: [""] },
+    { line: 4, fields: ["b"] },
+    { line: 5, fields: [""] },
+  ]);
+  expect(readJsonLines("1\n \t\n2")).toEqual([1, 2]);
+});

@@ -15,7 +15,7 @@ export interface Row {
 }
 
 /**
- * The rows of tab-separated values, without the empty lines between them. Fields are taken as they are: nothing is quoted and
+ * The rows of tab-separated values, without lines that have no character at all. Fields are taken as they are: nothing is quoted and
  * nothing escaped, as in the files of GLUE.
  *
  * @throws DataError with the number of the line that has more or fewer fields
@@ -26,12 +26,15 @@ export const readTsv = (text: string, options: RowOptions = {}): readonly (reado
 /** {@link readTsv} with the numbers of the lines. */
 export const tsvRows = (text: string, { name = "TSV", columns }: RowOptions = {}): readonly Row[] =>
   alike(
-    filledLines(text).map(([line, number]) => ({ line: number, fields: line.split("\t") })),
+    linesOf(text, (line) => line !== "").map(([line, number]) => ({
+      line: number,
+      fields: line.split("\t"),
+    })),
     { name, columns, separated: "tab-separated" },
   );
 
 /**
- * The rows of comma-separated values (RFC 4180), without the empty lines between them: a field in quotes may have commas and
+ * The rows of comma-separated values (RFC 4180), without lines that have no character at all: a field in quotes may have commas and
  * line ends, and a doubled quote stands for one.
  *
  * @throws DataError with the number of the line that has more or fewer fields, or whose quotes are wrong
@@ -60,7 +63,9 @@ export function csvRows(text: string, { name = "CSV", columns }: RowOptions = {}
     at += whole.length;
     line += whole.split("\n").length - 1;
     if (end === ",") continue;
-    if (fields.length > 1 || fields[0]?.trim() !== "") rows.push({ line: first, fields });
+    // A line of white space is a field, and so is one of two quotes.
+    if (fields.length > 1 || fields[0] !== "" || quoted !== undefined)
+      rows.push({ line: first, fields });
     fields = [];
     first = line;
   }
@@ -96,7 +101,8 @@ export const jsonRows = (
   text: string,
   { name = "JSON Lines" }: Pick<RowOptions, "name"> = {},
 ): readonly { readonly line: number; readonly value: unknown }[] =>
-  filledLines(text).map(([line, number]) => {
+  // White space is no value, and means nothing around one.
+  linesOf(text, (line) => line.trim() !== "").map(([line, number]) => {
     try {
       return { line: number, value: JSON.parse(line) };
     } catch (error) {
@@ -107,10 +113,13 @@ export const jsonRows = (
     }
   });
 
-/** Lines with something on them, and their numbers from 1 on. */
-const filledLines = (text: string): readonly (readonly [line: string, number: number])[] =>
+/** The lines that are wanted, and their numbers from 1 on. */
+const linesOf = (
+  text: string,
+  isWanted: (line: string) => boolean,
+): readonly (readonly [line: string, number: number])[] =>
   text
     .replace(/^\uFEFF/, "")
     .split(/\r?\n/)
     .map((line, i) => [line, i + 1] as const)
-    .filter(([line]) => line.trim() !== "");
+    .filter(([line]) => isWanted(line));

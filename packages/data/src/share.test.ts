@@ -27,4 +27,21 @@ describe("shares of a batch", () => {
     expect(() => shareOf([1], 2, 2)).toThrow(RangeError);
     expect(() => shareOf([], 0, 1)).toThrow(RangeError);
   });
+
+  it("refuse what is no batch, and ranks that are no whole numbers", () => {
+    const call = shareOf as unknown as (...given: unknown[]) => unknown;
+    for (const [batch, fact] of [
+      [undefined, "undefined"],
+      ["abc", '"abc"'],
+      [5, "5"],
+    ])
+      expect(() => call(batch, 0, 1)).toThrow(
+        new TypeError(`shareOf: batch is ${fact}: pass an array of samples or of indices`),
+      );
+    expect(() => call([1, 2], 0, 1.5)).toThrow("ranks is 1.5: it must be a whole number from 1 on");
+    expect(() => call([1, 2], 0, 0)).toThrow("ranks is 0");
+    expect(() => call([1, 2], "0", 2)).toThrow(
+      'rank is "0": it must be a whole number from 0 to 1',
+    );
+  });
 });

@@ -1,3 +1,5 @@
+import { requireList, requireWhole } from "./checks.js";
+
 /** The share of a rank in a batch. */
 export interface Share<Samples> {
   readonly samples: Samples;
@@ -18,13 +20,14 @@ export interface Share<Samples> {
  *   …
  * }
  *
- * @throws RangeError where `rank` is none of `ranks`, or the batch is empty
+ * @throws RangeError where `ranks` is no whole number, `rank` is none of them, or the batch is empty; TypeError for what is no batch
  */
 export function shareOf<
   Samples extends { readonly length: number; slice(from: number, to: number): Samples },
 >(batch: Samples, rank: number, ranks: number): Share<Samples> {
-  if (!Number.isSafeInteger(rank) || rank < 0 || !(rank < ranks))
-    throw new RangeError(`rank is ${rank}: it must be a whole number from 0 to ${ranks - 1}`);
+  requireList("shareOf", "batch", batch, "an array of samples or of indices");
+  requireWhole("ranks", ranks, 1, Number.MAX_SAFE_INTEGER);
+  requireWhole("rank", rank, 0, ranks - 1);
   if (batch.length === 0) throw new RangeError("shareOf: the batch has no samples");
   const startOf = (each: number): number => Math.floor((batch.length * each) / ranks);
   const [first, end] = [startOf(rank), startOf(rank + 1)];

@@ -77,3 +77,17 @@ describe("a stratified sample", () => {
     expect(() => stratifiedSample([1, 2], 1, -1)).toThrow(RangeError);
   });
 });
+
+it("refuses what are no labels", () => {
+  const call = stratifiedSample as unknown as (...given: unknown[]) => unknown;
+  for (const [labels, fact] of [
+    [undefined, "undefined"],
+    ["001", '"001"'],
+  ])
+    expect(() => call(labels, 1, 0)).toThrow(
+      new TypeError(
+        `stratifiedSample: labels is ${fact}: pass an array with the class of each sample`,
+      ),
+    );
+  expect(() => call([0, 1], "1", 0)).toThrow('count is "1": it must be a whole number from 0 on');
+});

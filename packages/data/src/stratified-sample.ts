@@ -1,4 +1,5 @@
 import { permutation } from "./batches.js";
+import { requireList, requireWhole } from "./checks.js";
 
 /**
  * Indices of a sample of a data set with its classes in proportion, ascending, for experiments on a part of it. Each class
@@ -6,7 +7,7 @@ import { permutation } from "./batches.js";
  * allows. The seed decides which ones. If the set has at most `count` samples, all are returned.
  *
  * @param labels the class of each sample
- * @throws RangeError unless `count` and `seed` are integers ≥ 0
+ * @throws RangeError unless `count` and `seed` are integers ≥ 0; TypeError for what are no labels
  *
  * @example
  * stratifiedSample([0, 0, 0, 0, 1, 1], 3, 7); // two of the first four places, and 4 or 5
@@ -16,8 +17,8 @@ export function stratifiedSample(
   count: number,
   seed: number,
 ): Uint32Array {
-  if (!Number.isSafeInteger(count) || count < 0)
-    throw new RangeError(`count is ${count}: it must be a whole number from 0 on`);
+  requireList("stratifiedSample", "labels", labels, "an array with the class of each sample");
+  requireWhole("count", count, 0, Number.MAX_SAFE_INTEGER);
   // Validates the seed for every set.
   const order = permutation(labels.length, seed, 0);
   if (count >= labels.length) return order.sort();

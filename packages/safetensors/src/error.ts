@@ -86,3 +86,13 @@ const longest = 80;
 /** A string of the file for a message: escaped, since it may hold anything, and cut, since it may be as long as the header. */
 export const quote = (text: string): string =>
   JSON.stringify(text.length > longest ? `${text.slice(0, longest)}…` : text);
+
+/** An argument for a message about it. */
+export function described(value: unknown): string {
+  if (typeof value === "string") return quote(value);
+  if (typeof value === "function") return "a function";
+  if (typeof value !== "object" || value === null) return String(value);
+  if (Array.isArray(value)) return "an array";
+  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  return /^[AEIO]/.test(kind) ? `an ${kind}` : `a ${kind}`;
+}

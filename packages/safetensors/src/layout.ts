@@ -1,5 +1,5 @@
 import { dtypes, isDtype, type SafetensorsDtype } from "./dtype.js";
-import { quote, SafetensorsError } from "./error.js";
+import { described, quote, SafetensorsError } from "./error.js";
 import { maxHeaderBytes, metadataKey, prefixBytes } from "./header.js";
 import { byteLengthOf, maxRank } from "./tensor.js";
 
@@ -31,11 +31,14 @@ export type Named<T> = Readonly<Record<string, T>> | Iterable<readonly [name: st
  */
 export function layOut<
   T extends { readonly dtype: SafetensorsDtype; readonly shape: readonly number[] },
->(named: Named<T>, metadata: Readonly<Record<string, string>> = {}): Layout<T> {
-  const pairs: Iterable<readonly [string, T]> =
-    Symbol.iterator in named ? (named as Iterable<[string, T]>) : Object.entries(named);
+>(named: Named<T>, metadata: Named<string> = {}): Layout<T> {
+  const pairs = pairsOf(named);
+  if (pairs === undefined)
+    throw new TypeError(
+      `the tensors are ${described(named)}: pass an object or a Map with { dtype, shape, data } by name`,
+    );
   const names = new Set<string>();
-  const sized = Array.from(pairs, ([name, tensor]) => {
+  const sized = pairs.map(([name, tensor]) => {
     checkName(name, names);
     names.add(name);
     return { name, tensor, byteLength: checkedByteLength(name, tensor) };
@@ -76,6 +79,18 @@ export function layOut<
   };
 }
 
+/** What a record, a Map or another list of pairs has by name; undefined for what is none of these. */
+function pairsOf<T>(named: Named<T>): readonly (readonly [name: string, value: T])[] | undefined {
+  if (typeof named !== "object" || named === null) return undefined;
+  if (Symbol.iterator in named) {
+    const pairs = [...(named as Iterable<readonly [string, T]>)];
+    return pairs.every((pair) => Array.isArray(pair) && pair.length === 2) ? pairs : undefined;
+  }
+  // Buffers, dates and the like have nothing by name.
+  const isRecord = Object.prototype.toString.call(named) === "[object Object]";
+  return isRecord ? Object.entries(named) : undefined;
+}
+
 const order = Object.keys(dtypes);
 
 const rank = (dtype: SafetensorsDtype): number => order.indexOf(dtype);
@@ -108,9 +123,12 @@ function checkName(name: string, taken: ReadonlySet<string>): void {
 
 function checkedByteLength(
   name: string,
-  { dtype, shape }: { readonly dtype: SafetensorsDtype; readonly shape: readonly number[] },
+  tensor: { readonly dtype: SafetensorsDtype; readonly shape: readonly number[] },
 ): number {
   const at = { tensor: name };
+  if (typeof tensor !== "object" || tensor === null)
+    throw new SafetensorsError("data", `is ${described(tensor)}: pass { dtype, shape, data }`, at);
+  const { dtype, shape } = tensor;
   if (!isDtype(dtype))
     throw new SafetensorsError(
       "dtype",
@@ -129,19 +147,30 @@ function checkedByteLength(
 }
 
 /** The member `__metadata__`, unless there is none. */
-function metadataMember(metadata: Readonly<Record<string, string>>): string[] {
-  const pairs = Object.entries(metadata).sort(([a], [b]) => compareCodePoints(a, b));
+function metadataMember(metadata: Named<string>): string[] {
+  const given = pairsOf(metadata);
+  const refuse = (problem: "metadata" | "duplicate", fact: string): never => {
+    throw new SafetensorsError(problem, fact);
+  };
+  if (given === undefined)
+    return refuse(
+      "metadata",
+      `the metadata is ${described(metadata)}: pass an object or a Map with text by key`,
+    );
+  const numeric = given.find(([key]) => typeof key !== "string");
+  if (numeric)
+    refuse("metadata", `the key ${described(numeric[0])} of the metadata is no string: use text`);
+  const pairs = [...given].sort(([a], [b]) => compareCodePoints(a, b));
+  const twice = pairs.find(([key], i) => key === pairs[i + 1]?.[0]);
+  if (twice) refuse("duplicate", `the metadata has ${quote(twice[0])} twice: give it once`);
   for (const [key, value] of pairs) {
     if (typeof value !== "string")
-      throw new SafetensorsError(
+      refuse(
         "metadata",
         `the value of ${quote(key)} is no string: store it as JSON.stringify() of it`,
       );
     if (!isUtf8(key) || !isUtf8(value))
-      throw new SafetensorsError(
-        "metadata",
-        `${quote(key)} has half of a surrogate pair, which UTF-8 cannot hold`,
-      );
+      refuse("metadata", `${quote(key)} has half of a surrogate pair, which UTF-8 cannot hold`);
   }
   if (pairs.length === 0) return [];
   const members = pairs.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`);

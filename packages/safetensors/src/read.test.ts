@@ -69,6 +69,22 @@ test("takes a buffer, a view of a part, Node's Buffer and shared memory", () => 
     expect(readSafetensors(source).tensors.é?.data[0]).toBe(-1);
 });
 
+test("says what to pass in the place of what are no bytes", () => {
+  for (const [bytes, fact] of [
+    ["model.safetensors", "string"],
+    [undefined, "undefined"],
+    [null, "null"],
+    [[], "object"],
+    [{}, "object"],
+    [new Float32Array(4), "Float32Array"],
+  ] as const)
+    expect(() => readSafetensors(bytes as unknown as ArrayBuffer)).toThrow(
+      new TypeError(
+        `readSafetensors: bytes is ${fact}: pass an ArrayBuffer or a Uint8Array; openSafetensors() opens paths`,
+      ),
+    );
+});
+
 test("names of Object.prototype are only names", () => {
   const scalar = { dtype: "U8", shape: [], data: Uint8Array.of(1) } as const;
   const written = [

@@ -16,7 +16,8 @@ export interface Safetensors {
  * reference wrote, read to the start of a buffer), else a copy. It has the byte order of the machine: little-endian wherever
  * WebGPU runs.
  *
- * @throws SafetensorsError when the file is malformed; nothing but a copy of its header has been allocated then
+ * @throws SafetensorsError when the file is malformed; nothing but a copy of its header has been allocated then. TypeError for what
+ * are no bytes.
  *
  * @example
  * const { tensors, metadata } = readSafetensors(await response.arrayBuffer());
@@ -26,7 +27,7 @@ export function readSafetensors(
   bytes: ArrayBufferLike | Uint8Array,
   options: ReadOptions = {},
 ): Safetensors {
-  const file = ArrayBuffer.isView(bytes) ? bytes : new Uint8Array(bytes);
+  const file = bytesOf(bytes);
   const length = headerLength(file, file.length, options);
   // A copy, because TextDecoder refuses shared memory, and other threads cannot write to the copy.
   const json = new Uint8Array(file.subarray(prefixBytes, prefixBytes + length));
@@ -35,4 +36,15 @@ export function readSafetensors(
   for (const [name, info] of Object.entries(infos))
     tensors[name] = tensorOver(info, file.buffer, file.byteOffset + info.byteOffset);
   return { metadata, tensors };
+}
+
+function bytesOf(bytes: ArrayBufferLike | Uint8Array): Uint8Array {
+  // The tag, unlike instanceof, knows arrays of another realm and Node's Buffer.
+  const kind = typeof bytes === "object" && bytes !== null ? bytes[Symbol.toStringTag] : undefined;
+  if (kind === "Uint8Array") return bytes as Uint8Array;
+  if (kind === "ArrayBuffer" || kind === "SharedArrayBuffer")
+    return new Uint8Array(bytes as ArrayBufferLike);
+  throw new TypeError(
+    `readSafetensors: bytes is ${kind ?? (bytes === null ? bytes : typeof bytes)}: pass an ArrayBuffer or a Uint8Array; openSafetensors() opens paths`,
+  );
 }

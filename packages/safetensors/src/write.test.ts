@@ -101,6 +101,8 @@ describe("writeSafetensors", () => {
     ["numbers without an array", "data", () => ({ a: { ...scalar(1), data: [1] } })],
     ["an ArrayBuffer", "data", () => ({ a: { ...scalar(1), data: new ArrayBuffer(4) } })],
     ["no data", "data", () => ({ a: { dtype: "F32", shape: [] } })],
+    ["undefined for a tensor", "data", () => ({ a: undefined })],
+    ["null for a tensor", "data", () => new Map([["a", null]])],
   ];
   test("refuses what a file cannot hold, and says of which tensor", () => {
     const found = refused.map(([name, , tensors]) => {
@@ -131,10 +133,57 @@ describe("writeSafetensors", () => {
     expect(write({ step: 3 })).toThrow(
       'the value of "step" is no string: store it as JSON.stringify() of it',
     );
+    for (const [metadata, fact] of [
+      ["x", '"x"'],
+      [["x"], "an array"],
+      [null, "null"],
+      [new Date(), "a Date"],
+      [new ArrayBuffer(1), "an ArrayBuffer"],
+    ] as const)
+      expect(write(metadata)).toThrow(
+        new SafetensorsError(
+          "metadata",
+          `the metadata is ${fact}: pass an object or a Map with text by key`,
+        ),
+      );
+    expect(write(new Map([["step", 3]]))).toThrow('the value of "step" is no string');
+    expect(write(new Map([[3, "step"]]))).toThrow("the key 3 of the metadata is no string");
+    const twice = [
+      ["a", "1"],
+      ["b", "1"],
+      ["a", "2"],
+    ];
+    expect(write(twice)).toThrow('the metadata has "a" twice: give it once');
     expect(write({ a: "\udc00" })).toThrow("half of a surrogate pair");
     expect(write({ "\udc00": "a" })).toThrow("half of a surrogate pair");
     expect(write({ a: "x".repeat(100_000_000) })).toThrow(
       /^the header takes 1000000\d\d bytes, the limit is 100000000/,
+    );
+  });
+
+  test("takes metadata as a Map or pairs, as tensors", () => {
+    for (const metadata of [new Map([["a", "b"]]), [["a", "b"] as const]])
+      expect({ ...readSafetensors(writeSafetensors({}, { metadata })).metadata }).toEqual({
+        a: "b",
+      });
+  });
+
+  test("says what to pass in the place of what has no tensors by name", () => {
+    for (const [tensors, fact] of [
+      [undefined, "undefined"],
+      [null, "null"],
+      [5, "5"],
+      ["abc", '"abc"'],
+      [[scalar(1)], "an array"],
+      [new Float32Array(1), "a Float32Array"],
+    ] as const)
+      expect(() => writeSafetensors(tensors as unknown as Named<SafetensorsTensor>)).toThrow(
+        new TypeError(
+          `the tensors are ${fact}: pass an object or a Map with { dtype, shape, data } by name`,
+        ),
+      );
+    expect(() => writeSafetensors({ a: undefined } as never)).toThrow(
+      'tensor "a": is undefined: pass { dtype, shape, data }',
     );
   });
 

@@ -5,8 +5,8 @@ import { allocate, type SafetensorsTensor } from "./tensor.js";
 
 /** Options of writing safetensors. */
 export interface WriteOptions {
-  /** Text about the file, by key. Empty metadata is not written. */
-  readonly metadata?: Readonly<Record<string, string>>;
+  /** Text about the file, by key, as an object, a Map or another list of pairs. Empty metadata is not written. */
+  readonly metadata?: Named<string>;
 }
 
 /** A tensor whose elements are asked for when their turn comes, for example from a GPU. */
@@ -26,7 +26,7 @@ export interface ByteSink {
 
 /**
  * A safetensors file in memory. The bytes depend on nothing but what is stored: not on the order of `tensors`.
- * @throws SafetensorsError when something cannot be stored
+ * @throws SafetensorsError when something cannot be stored; TypeError for what are no tensors by name
  *
  * @example
  * writeSafetensors({ bias: { dtype: "F32", shape: [3], data: Float32Array.of(1, 2, 3) } });

@@ -99,6 +99,34 @@ describe("halfstep-convert", () => {
     expect(readdirSync(folder)).toEqual(["model.safetensors"]);
   });
 
+  test("names what else has tensors, and refuses where that leaves a choice", async () => {
+    const to = join(folder, "net.safetensors");
+    const from = goldenPath("beside.pt");
+    const { error, exitCode } = await convert(from, to);
+    expect([error.split(": ").slice(2).join(": "), exitCode]).toEqual([
+      'has tensors of its own, "epoch", and under "mynet": choose by the option key, which is "" for its own\n',
+      2,
+    ]);
+    const { output } = await convert(from, to, "--key", "mynet");
+    expect(output.split("\n").slice(1)).toEqual([
+      'not written, and with tensors, too: "epoch", "optimizer", "history" (--key chooses one)',
+      "",
+    ]);
+    const { output: json } = await convert(from, to, "--key", "", "--json");
+    expect(JSON.parse(json)).toMatchObject({
+      tensors: 1,
+      skipped: ["mynet", "optimizer", "history"],
+    });
+  });
+
+  test("writes views of conjugates with the signs that they have", async () => {
+    const to = join(folder, "signs.safetensors");
+    await convert(goldenPath("signs.pt"), to);
+    const { tensors } = readSafetensors(readFileSync(to));
+    for (const [name, { bytes }] of Object.entries(golden["signs.pt"] ?? {}))
+      expect([name, bytesOf(tensors[name] as never)]).toEqual([name, bytes]);
+  });
+
   test.each([
     ["float16", "F16", float16],
     ["bfloat16", "BF16", bfloat16],

@@ -27,6 +27,8 @@ export interface Converted {
   readonly bytes: number;
   /** The number of tensors of each dtype. */
   readonly dtypes: Readonly<Partial<Record<SafetensorsDtype, number>>>;
+  /** Dotted keys of what has tensors, too, and was not written: `["optimizer"]`. */
+  readonly skipped: readonly string[];
 }
 
 const dtypeNames = { float32: "F32", float16: "F16", bfloat16: "BF16" } as const;
@@ -104,7 +106,7 @@ async function converted(
       }
     },
   });
-  return { tensors: tensors.length, bytes: totalBytes, dtypes };
+  return { tensors: tensors.length, bytes: totalBytes, dtypes, skipped: weights.skipped ?? [] };
 }
 
 const storedDtype = (dtype: SafetensorsDtype, asked: ConvertOptions["dtype"]): SafetensorsDtype =>

@@ -9,6 +9,8 @@ export interface FoundTensors {
   readonly path: readonly string[];
   /** What stood before all names and was taken away: "module." */
   readonly prefix: string;
+  /** Dotted keys, beside that path and within the dict, of further values that have tensors. */
+  readonly skipped: readonly string[];
 }
 
 /** Where training programs put the state dict of the model, the likelier ones first. */
@@ -19,15 +21,17 @@ const wrappers: readonly string[] = [
 /** What DataParallel and torch.compile put before all names. */
 const prefixes: readonly string[] = ["module.", "_orig_mod."];
 
-/** Dicts within dicts that are looked into. */
+/** Dicts within dicts that are looked into for the model … */
 const deepest = 4;
+/** … and dicts and lists for what is left out. */
+const deepestSkipped = 12;
 
 type Dict = ReadonlyMap<PickleValue, PickleValue>;
 
 /**
  * Finds the state dict of the model in what a checkpoint holds. It is the dict itself, the one under `state_dict`, `model` or a similar
  * key, or the only one that has tensors. A module that was saved whole has its parameters and buffers.
- * @param key dotted path of dicts instead
+ * @param key dotted path of dicts instead; "" for the outermost
  * @throws TorchFileError where there is none, or are several
  */
 export function findTensors(
@@ -37,12 +41,33 @@ export function findTensors(
   const [holder, path] =
     key === undefined
       ? new Chooser(source).choose(value, [])
-      : [at(value, key, source), key.split(".")];
+      : [at(value, key, source), keysIn(key)];
   const tensors = tensorsIn(holder, source);
   if (tensors.size === 0) throw new TorchFileError("state-dict", nothingIn(holder), { source });
   const prefix = commonPrefix([...tensors.keys()]);
   const named = [...tensors].map(([name, record]) => [name.slice(prefix.length), record] as const);
-  return { tensors: new Map(named), path, prefix };
+  return { tensors: new Map(named), path, prefix, skipped: skippedBy(path, value) };
+}
+
+const keysIn = (key: string): readonly string[] => (key === "" ? [] : key.split("."));
+
+/** What has tensors, and is neither on the path nor a tensor at its end. */
+function skippedBy(path: readonly string[], value: PickleValue): readonly string[] {
+  const search = new TensorSearch(deepestSkipped, { intoLists: true });
+  const skipped: string[] = [];
+  let inner: PickleValue | undefined = value;
+  for (let depth = 0; depth <= path.length; depth++) {
+    const dict: Dict | undefined = dictOf(inner);
+    const isEnd = depth === path.length;
+    for (const [key, entry] of dict ?? [])
+      if (
+        (isEnd || nameOf(key) !== path[depth]) &&
+        (search.has(entry) || (!isEnd && isTensor(entry)))
+      )
+        skipped.push([...path.slice(0, depth), nameOf(key)].join("."));
+    inner = isEnd ? undefined : entryOf(dict, path[depth] as string);
+  }
+  return skipped;
 }
 
 /** What all names start with that is in {@link prefixes}, one or a few of them in turn. */
@@ -53,11 +78,39 @@ function commonPrefix(names: readonly string[]): string {
   return prefix;
 }
 
+/** Looks for tensors in dicts and modules, and in lists if that is asked for. */
+class TensorSearch {
+  /** By depth, what is known of dicts: a pickle may refer to one dict from a thousand others. */
+  readonly #known: readonly Map<PickleValue, boolean>[];
+  readonly #intoLists: boolean;
+
+  constructor(depth: number, { intoLists }: { readonly intoLists: boolean }) {
+    this.#known = Array.from({ length: depth + 1 }, () => new Map());
+    this.#intoLists = intoLists;
+  }
+
+  /** Whether a module, or what holds others to that depth, has a tensor. */
+  has(value: PickleValue, depth: number = this.#known.length - 1): boolean {
+    if (moduleStateOf(value)) return true;
+    const entries = dictOf(value)?.values() ?? (this.#intoLists && Array.isArray(value) && value);
+    if (!entries || depth === 0) return false;
+    const known = this.#known[depth] as Map<PickleValue, boolean>;
+    const answer = known.get(value);
+    if (answer !== undefined) return answer;
+    const inner = [...(entries as Iterable<PickleValue>)];
+    const found = inner.some(isTensor) || inner.some((each) => this.has(each, depth - 1));
+    known.set(value, found);
+    return found;
+  }
+}
+
+/** Keys of what is no model: optimizers and the like, and what modules of torch keep beside their tensors. */
+const noModel = /optim|sched|scaler|_extra_state$/i;
+
 /** Chooses the dict that has the model's tensors. */
 class Chooser {
   readonly #source: string | undefined;
-  /** By depth, what is known of dicts: a pickle may refer to one dict from a thousand others. */
-  readonly #known = Array.from({ length: deepest + 1 }, () => new Map<PickleValue, boolean>());
+  readonly #search = new TensorSearch(deepest, { intoLists: false });
 
   constructor(source: string | undefined) {
     this.#source = source;
@@ -74,44 +127,45 @@ class Chooser {
     const nested = new Map(
       [...dict].filter(
         (entry): entry is [string, PickleValue] =>
-          typeof entry[0] === "string" && this.#hasTensors(entry[1], depth),
+          typeof entry[0] === "string" && this.#search.has(entry[1], depth),
       ),
     );
     const into = (key: string) => this.choose(nested.get(key) ?? null, [...path, key]);
     const wrapper = wrappers.find((key) => nested.has(key));
     if (wrapper !== undefined) return into(wrapper);
-    if ([...dict.values()].some(isTensor)) return [value, path];
-    const models = [...nested.keys()].filter((key) => !/optim|sched|scaler/i.test(key));
-    if (models.length === 1) return into(models[0] as string);
+    const own = [...dict].filter(([, entry]) => isTensor(entry)).map(([key]) => nameOf(key));
+    const models = [...nested.keys()].filter((key) => !noModel.test(key));
     if (models.length === 0) return [value, path];
+    if (models.length === 1 && own.length === 0) return into(models[0] as string);
+    const full = (key: string): string => quote([...path, key].join("."));
+    const under = listed(models.map(full));
     throw new TorchFileError(
       "state-dict",
-      `has tensors under ${models.slice(0, 8).map(quote).join(", ")}: choose one by the option key`,
+      own.length === 0
+        ? `has tensors under ${under}: choose one by the option key`
+        : `has tensors of its own, ${listed(own.map(quote))}, and under ${under}: choose by the option key, which is ${quote(path.join("."))} for its own`,
       { source: this.#source },
     );
   }
-
-  /** Whether a module, or dicts to that depth, have a tensor. */
-  #hasTensors(value: PickleValue, depth: number): boolean {
-    if (moduleStateOf(value)) return true;
-    const entries = dictOf(value);
-    if (entries === undefined || depth === 0) return false;
-    const known = this.#known[depth] as Map<PickleValue, boolean>;
-    const answer = known.get(value);
-    if (answer !== undefined) return answer;
-    const inner = [...entries.values()];
-    const found = inner.some(isTensor) || inner.some((each) => this.#hasTensors(each, depth - 1));
-    known.set(value, found);
-    return found;
-  }
 }
+
+const listed = (names: readonly string[]): string =>
+  names.slice(0, 8).join(", ") + (names.length > 8 ? ", …" : "");
+
+/** A key of a dict for people: of what is neither text nor a number, only its kind. */
+const nameOf = (key: PickleValue): string =>
+  typeof key === "string" || typeof key === "number" ? String(key) : typeof key;
+
+/** What a dict has under a part of a path, which may stand for a number. */
+const entryOf = (dict: Dict | undefined, part: string): PickleValue | undefined =>
+  dict?.get(part) ?? (/^\d+$/.test(part) ? dict?.get(Number(part)) : undefined);
 
 /** What a dotted path leads to. */
 function at(value: PickleValue, key: string, source: string | undefined): PickleValue {
   let inner: PickleValue | undefined = value;
-  for (const part of key.split(".")) {
+  for (const part of keysIn(key)) {
     const dict: Dict | undefined = dictOf(inner);
-    inner = dict?.get(part);
+    inner = entryOf(dict, part);
     if (inner === undefined)
       throw new TorchFileError(
         "state-dict",
@@ -205,8 +259,6 @@ function nothingIn(value: PickleValue): string {
 }
 
 const keysOf = (dict: Dict | undefined): string => {
-  const keys = [...(dict?.keys() ?? [])]
-    .slice(0, 8)
-    .map((key) => quote(typeof key === "string" ? key : typeof key));
+  const keys = [...(dict?.keys() ?? [])].slice(0, 8).map((key) => quote(nameOf(key)));
   return keys.length === 0 ? "it is an empty dict" : `its keys are ${keys.join(", ")}`;
 };

@@ -2,7 +2,7 @@ import type { ByteSource } from "./byte-source.js";
 import { TorchFileError } from "./error.js";
 import { EndOfPickle, type Pickled } from "./pickle/unpickle.js";
 import { unpickleHarmless } from "./pickle/unpickle-harmless.js";
-import type { PickleValue } from "./pickle/values.js";
+import { PickleGlobal, type PickleReference, type PickleValue } from "./pickle/values.js";
 import { isCount, storageOf } from "./storage.js";
 
 /** A checkpoint that torch before 1.6 wrote, and later with `_use_new_zipfile_serialization=False`. */
@@ -32,8 +32,9 @@ export async function readLegacy(source: ByteSource, mostBytes: number): Promise
       "was written on a big-endian machine: load and save it on a little-endian one",
       { source: name },
     );
+  const storages = pickled.references.filter((reference) => !isModuleClass(reference));
   const records = new Map(
-    pickled.references.map((reference) => {
+    storages.map((reference) => {
       const storage = storageOf(reference, name);
       return [storage.key, storage] as const;
     }),
@@ -102,5 +103,9 @@ function parsePickles(bytes: Uint8Array, source: string | undefined): readonly P
   }
   return pickles;
 }
+
+/** `("module", class, file, source)`: the class of a module that was saved whole, where it is written first. */
+const isModuleClass = ({ id }: PickleReference): boolean =>
+  Array.isArray(id) && id[0] === "module" && id[1] instanceof PickleGlobal;
 
 const listOf = (value: PickleValue): readonly PickleValue[] => (Array.isArray(value) ? value : []);

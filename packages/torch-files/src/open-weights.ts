@@ -10,6 +10,8 @@ import { openTorch, type TorchInfo } from "./open.js";
 export interface WeightsFile extends AsyncDisposable {
   /** What there is, by name. No prototype. */
   readonly tensors: Readonly<Record<string, TorchInfo>>;
+  /** Of torch checkpoints: dotted keys of what has tensors, too, and is not among `tensors`: `["optimizer"]`. */
+  readonly skipped?: readonly string[];
   /** Reads one tensor into memory of its own. */
   read(name: string): Promise<SafetensorsTensor>;
   /** Reads these tensors, or all, one after the other. */
@@ -19,7 +21,7 @@ export interface WeightsFile extends AsyncDisposable {
 
 /** Options of opening weights. */
 export interface WeightsOptions {
-  /** Of torch checkpoints: the dict that has the tensors, as a dotted path of keys. */
+  /** Of torch checkpoints: the dict that has the tensors, as a dotted path of keys; `""` for the outermost. */
   readonly key?: string | undefined;
 }
 
@@ -132,7 +134,7 @@ async function openShards(path: string, options: WeightsOptions): Promise<Weight
     return holder.file.read(holder.name);
   };
   return {
-    ...{ tensors, read, close },
+    ...{ tensors, skipped: [...new Set(files.flatMap((file) => file.skipped ?? []))], read, close },
     readAll: async (names = holders.keys()) => {
       const all: Record<string, SafetensorsTensor> = Object.create(null);
       for (const name of names) all[name] = await read(name);

@@ -17,8 +17,8 @@ export interface TorchReadOptions {
   /** Stands for the file in error messages. */
   readonly source?: string;
   /**
-   * The dict that has the tensors, as a dotted path of keys: `"generator"`, `"ema.state_dict"`. Default: the state dict of the model, where
-   * the checkpoint leaves no choice.
+   * The dict that has the tensors, as a dotted path of keys: `"generator"`, `"ema.state_dict"`, `""` for the outermost. Default: the state
+   * dict of the model, where the checkpoint leaves no choice.
    */
   readonly key?: string;
   /** Refuse longer pickles. A thousand tensors take 100 kB. Default 64 MiB. */
@@ -41,6 +41,8 @@ export interface TorchFile extends AsyncDisposable {
   readonly path: readonly string[];
   /** What stood before all names and was taken away: `"module."` of DataParallel. */
   readonly prefix: string;
+  /** Dotted keys of what has tensors, too, and is not among `tensors`: `["optimizer"]`. The option `key` chooses one. */
+  readonly skipped: readonly string[];
   /**
    * Reads one tensor into memory of its own, with its elements in row-major order.
    * @throws TorchFileError when the file has none of that name, or has been cut since it was opened
@@ -126,6 +128,7 @@ async function fileOver(
     tensors: records,
     path,
     prefix,
+    skipped,
   } = findTensors(pickled.value, {
     source: source.name,
     key,
@@ -152,7 +155,7 @@ async function fileOver(
   };
   const close = async (): Promise<void> => owned?.close();
   return {
-    ...{ tensors, path, prefix, read, close },
+    ...{ tensors, path, prefix, skipped, read, close },
     readAll: async (names = Object.keys(tensors)) => {
       const all: Record<string, SafetensorsTensor> = Object.create(null);
       for (const name of names) all[name] = await read(name);

@@ -1,5 +1,5 @@
 import type { SafetensorsTensor } from "@halfstep/safetensors";
-import { TorchFileError } from "./error.js";
+import { quote, TorchFileError } from "./error.js";
 import { isCallOf, PickleGlobal, PickleObject, type PickleValue } from "./pickle/values.js";
 import { isCount, type StorageRecord, storageOf } from "./storage.js";
 import { type ElementType, elementTypeOf } from "./storage-types.js";
@@ -15,7 +15,23 @@ export interface TensorRecord {
   /** Elements from the first to the last in the storage; 0 for an empty tensor. */
   readonly span: number;
   readonly byteLength: number;
+  /** Which elements in the storage have the other sign: torch makes views by `conj()`, and by `imag` of those, so. */
+  readonly signs: Signs;
 }
+
+interface Signs {
+  /** The imaginary parts. */
+  readonly conj: boolean;
+  /** All numbers, with the imaginary parts of `conj` twice. */
+  readonly neg: boolean;
+}
+
+/** Bytes of a number whose last bit is its sign. */
+const signedBytes: { readonly [D in ElementType["dtype"]]?: number } = {
+  ...{ F64: 8, F32: 4, F16: 2, BF16: 2 },
+  // Real and imaginary part in turn.
+  C64: 4,
+};
 
 /** numpy's limit, and that of safetensors here. */
 const maxRank = 64;
@@ -86,7 +102,7 @@ function checked(
   };
   const storage = storageOf(args[0], place.source);
   const dtype = args[6];
-  // Before version 3 the storage has the dtype, and the seventh argument is metadata.
+  // Before version 3 the storage has the dtype, and the seventh argument is the metadata that follows it since.
   const named =
     dtype instanceof PickleGlobal && dtype.module === "torch"
       ? elementTypeOf(dtype.name)
@@ -113,7 +129,29 @@ function checked(
     return fail(
       `[${shape}] with strides [${strides}] from element ${offset} on ends after its storage, which has ${capacity} elements`,
     );
-  return { type, shape, strides, storage, offset, span, byteLength: size * type.bytes };
+  const signs = signsOf(args[named ? 7 : 6], type, place);
+  return { type, shape, strides, storage, offset, span, byteLength: size * type.bytes, signs };
+}
+
+/** What the metadata of a tensor, a dict of bits that are set, says of its signs. */
+function signsOf(
+  metadata: PickleValue | undefined,
+  { dtype }: ElementType,
+  place: { readonly source: string | undefined; readonly tensor: string },
+): Signs {
+  const bits = metadata instanceof Map ? metadata : new Map<PickleValue, PickleValue>();
+  if (bits !== metadata && metadata !== undefined && metadata !== null)
+    throw new TorchFileError("shape", "its metadata is not as torch.save() writes it", place);
+  const isSet = (bit: string): boolean => bits.get(bit) === true;
+  const signs = { conj: isSet("conj"), neg: isSet("neg") };
+  const strange = [...bits].find(([bit, value]) => bit !== "conj" && bit !== "neg" && value);
+  if (strange || (signs.neg && !signedBytes[dtype]) || (signs.conj && dtype !== "C64"))
+    throw new TorchFileError(
+      "unsupported",
+      `is a view of ${dtype} with the bits ${quote([...bits.keys()].map(String).join(", "))}, which is not read: save a copy, as tensor.resolve_conj().resolve_neg()`,
+      place,
+    );
+  return signs;
 }
 
 /** A tuple of whole numbers, or a `torch.Size` of one. */
@@ -142,9 +180,20 @@ export function tensorFrom(
   record: TensorRecord,
   bytes: Uint8Array<ArrayBuffer>,
 ): SafetensorsTensor {
-  const { type, shape } = record;
+  const { type, shape, signs } = record;
   const { buffer } = isContiguous(record) ? bytes : gathered(record, bytes);
+  applySigns(signs, type, new Uint8Array(buffer));
   return { dtype: type.dtype, shape, data: new type.array(buffer) } as SafetensorsTensor;
+}
+
+/** Turns the signs that the storage has to those that the tensor has, in place. */
+function applySigns({ conj, neg }: Signs, { dtype }: ElementType, bytes: Uint8Array): void {
+  const width = signedBytes[dtype];
+  if (width === undefined || !(conj || neg)) return;
+  for (let end = width, isImaginary = false; end <= bytes.length; end += width) {
+    if (neg !== (conj && isImaginary)) bytes[end - 1] = (bytes[end - 1] as number) ^ 0x80;
+    isImaginary = !isImaginary;
+  }
 }
 
 /** Whether the elements lie one after the other in row-major order. */

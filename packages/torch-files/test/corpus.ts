@@ -61,6 +61,13 @@ both(
   dict({ weight: tensor(), config: call("my.Config", int(3)) }),
 );
 both(undefined, "the oldest form", state({ by: "_rebuild_tensor", rest: [] }));
+const withBits = (bits: Part): Part =>
+  state({ rest: [op.NEWFALSE, call("collections.OrderedDict"), bits] });
+both(undefined, "bits that are set", withBits(dict({ neg: op.NEWTRUE, conj: op.NEWFALSE })));
+both(undefined, "no bits", withBits(op.NONE));
+both("unsupported", "a bit that nobody knows", withBits(dict({ zero: op.NEWTRUE })));
+both("unsupported", "a conjugate of a real number", withBits(dict({ conj: op.NEWTRUE })));
+both("shape", "bits that are no dict", withBits(int(1)));
 const ofDtype = (dtype: string): Part =>
   state({
     by: "_rebuild_tensor_v3",

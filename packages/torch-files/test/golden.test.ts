@@ -4,6 +4,7 @@ import { pathToFileURL } from "node:url";
 import { dtypeNames, type SafetensorsTensor } from "@halfstep/safetensors";
 import { describe, expect, test } from "vitest";
 import { openTorch, readTorch, type TorchFile } from "../src/index.js";
+import { archive, dict, pickle, tensor } from "./build.js";
 import { golden, goldenPath } from "./golden.js";
 
 const plain = ({ dtype, shape, data }: SafetensorsTensor) => ({
@@ -54,6 +55,7 @@ test.each(["training.th", "training.pth"])(
   async (name) => {
     await using file = await openTorch(goldenPath(name));
     expect([file.path, file.prefix]).toEqual([["state_dict"], "module."]);
+    expect(file.skipped).toEqual(["best_prec1", "optimizer"]);
   },
 );
 
@@ -70,10 +72,52 @@ test("several models in a file are named, and one is chosen by its key", async (
   );
 });
 
+test("tensors beside a dict of tensors leave a choice, and what is not chosen is said", async () => {
+  const path = goldenPath("beside.pt");
+  await expect(openTorch(path)).rejects.toMatchObject({
+    problem: "state-dict",
+    message: `${path}: has tensors of its own, "epoch", and under "mynet": choose by the option key, which is "" for its own`,
+  });
+  await using own = await openTorch(path, { key: "" });
+  expect(Object.keys(own.tensors)).toEqual(["epoch"]);
+  expect(own.skipped).toEqual(["mynet", "optimizer", "history"]);
+  await using net = await openTorch(path, { key: "mynet" });
+  expect(Object.keys(net.tensors)).toEqual(["weight", "bias"]);
+  expect(net.skipped).toEqual(["epoch", "optimizer", "history"]);
+  await using moments = await openTorch(path, { key: "optimizer.state.0" });
+  expect(Object.keys(moments.tensors)).toEqual(["exp_avg"]);
+  expect(moments.skipped).toEqual(["epoch", "mynet", "history"]);
+  await expect(openTorch(path, { key: "optimizer.state" })).rejects.toThrow(
+    'has no tensors: its keys are "0"',
+  );
+});
+
+test("within a wrapper the choice is named from the outside", async () => {
+  const w = tensor();
+  const bytes = archive(
+    pickle(dict({ model: dict({ w, head: dict({ w }), _extra_state: dict({ w }) }) })),
+  );
+  await expect(readTorch(bytes)).rejects.toThrow(
+    'has tensors of its own, "w", and under "model.head": choose by the option key, which is "model" for its own',
+  );
+  const { tensors, skipped } = await readTorch(bytes, { key: "model" });
+  expect([Object.keys(tensors), skipped]).toEqual([["w"], ["model.head", "model._extra_state"]]);
+  // What modules keep beside their tensors leaves no choice.
+  const extra = await readTorch(archive(pickle(dict({ w, "a._extra_state": dict({ w }) }))));
+  expect([Object.keys(extra.tensors), extra.skipped]).toEqual([["w"], ["a._extra_state"]]);
+  const plain = await readTorch(archive(pickle(dict({ w, v: w }))));
+  expect(plain.skipped).toEqual([]);
+});
+
 test.each([
   ["sparse.pt", "unsupported", "save it dense, as tensor.to_dense()"],
   ["quantized.pt", "unsupported", "tensor.dequantize()"],
   ["nothing.pt", "state-dict", 'its keys are "epoch", "args". Save the state_dict() of the model'],
+  [
+    "negative-integers.pt",
+    "unsupported",
+    'tensor "weight": is a view of I64 with the bits "neg", which is not read: save a copy, as tensor.resolve_conj().resolve_neg()',
+  ],
   ["scripted.pt", "kind", "is a TorchScript archive (torch.jit.save): save torch.jit.load(file)"],
 ])("%s is refused with a remedy", async (name, problem, remedy) => {
   const path = goldenPath(name);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** The path of a file that torch wrote: see `golden/checkpoints.py`. */
+/** The path of a file that torch wrote: see `golden/checkpoints.py` and `golden/views.py`. */
 export const goldenPath = (name: string): string =>
   fileURLToPath(new URL(`./golden/${name}`, import.meta.url));
 
@@ -14,6 +14,10 @@ export interface GoldenTensor {
 }
 
 /** By file and name, what torch says of the tensors in the files that it wrote. */
-export const golden: Readonly<Record<string, Readonly<Record<string, GoldenTensor>>>> = JSON.parse(
-  readFileSync(goldenPath("checkpoints.json"), "utf8"),
-);
+export const golden: Readonly<Record<string, Readonly<Record<string, GoldenTensor>>>> =
+  Object.assign(
+    {},
+    ...["checkpoints.json", "views.json"].map((name) =>
+      JSON.parse(readFileSync(goldenPath(name), "utf8")),
+    ),
+  );

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { SafetensorsError } from "@halfstep/safetensors";
 import { type ConvertOptions, type ConvertProgress, convertToSafetensors } from "../convert.js";
-import { TorchFileError } from "../error.js";
+import { quote, TorchFileError } from "../error.js";
 
 /** What a run printed, and its exit code. */
 export interface CliResult {
@@ -19,7 +19,8 @@ FROM is a checkpoint of torch (.pt, .pth, .th, .bin), a safetensors file, an ind
 with one of these. TO is the safetensors file. It is compared with FROM before it takes its place.
 
   --dtype NAME  store floats as float32, float16 or bfloat16 (default: as they are)
-  --key PATH    the dict in a checkpoint that has the tensors: generator, ema.state_dict (default: the model's state dict)
+  --key PATH    the dict in a checkpoint that has the tensors: generator, ema.state_dict, "" for the outermost
+                (default: the model's state dict)
   --json        print JSON
   --help, -h    print this
 
@@ -68,7 +69,15 @@ async function convert(
     .finally(progress.end);
   if (values.json) return `${JSON.stringify({ from, to, ...converted })}\n`;
   const kinds = Object.entries(converted.dtypes).map(([dtype, count]) => `${count} ${dtype}`);
-  return `${to}: ${converted.tensors} tensors (${kinds.join(", ")}), ${megabytes(converted.bytes)} MB, compared with ${from}\n`;
+  const done = `${to}: ${converted.tensors} tensors (${kinds.join(", ")}), ${megabytes(converted.bytes)} MB, compared with ${from}\n`;
+  return done + skippedLine(converted.skipped);
+}
+
+/** Keys of checkpoints may hold anything: they are quoted. */
+function skippedLine(skipped: readonly string[]): string {
+  if (skipped.length === 0) return "";
+  const keys = skipped.slice(0, 8).map(quote).join(", ");
+  return `not written, and with tensors, too: ${keys}${skipped.length > 8 ? `, and ${skipped.length - 8} more` : ""} (--key chooses one)\n`;
 }
 
 class UsageError extends Error {}
