@@ -156,8 +156,8 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
 }
 
 /**
- * {@link flatten} for variables of several dtypes (a half model with float32 batch norm): one flat buffer for each dtype, or several
- * where the device cannot bind all of its gradients at a time, as devices with the least limit of WebGPU above 2²⁵ parameters.
+ * {@link flatten} for variables of several dtypes (a half model with float32 batch norm): one flat buffer for each dtype. It makes several
+ * where the device cannot bind all of its gradients at a time. With the least limit of WebGPU that is above 2²⁵ parameters.
  */
 export function flattenByDType(variables: Iterable<Variable>): readonly FlatVariables[] {
   checkFlatten([variables]);
