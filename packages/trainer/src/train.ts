@@ -89,7 +89,7 @@ export interface TrainResult {
   readonly skippedSteps: number;
   /** 1 without scaling. */
   readonly finalScale: number;
-  /** Median over steady state; the mean over all steps of a run too short to have one. */
+  /** Median over steady state, without evaluations and checkpoints; the mean over all steps of a run too short to have one. */
   readonly msPerStep: number;
   /** Bytes that the forward pass of a step keeps for its backward pass. */
   readonly activationBytes: number;
