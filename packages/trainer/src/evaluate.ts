@@ -1,7 +1,7 @@
 import type { CompileProgress } from "@halfstep/device";
 import { argmax, crossEntropy, noGrad, type Runtime, type Tensor, topK } from "@halfstep/tensor";
 import type { Batches } from "./batch-source.js";
-import { type Kinds, requireKinds } from "./known-options.js";
+import { type Kinds, requireKinds } from "./option-kinds.js";
 import { inPrecision, type TrainingPrecision } from "./precision.js";
 import { requireOptions } from "./required-options.js";
 

@@ -2,7 +2,7 @@ import type { CompileProgress } from "@halfstep/device";
 import type { StepOutcome } from "@halfstep/grad-scaler";
 import { evaluationMode, type Module } from "@halfstep/nn";
 import type { Evaluation } from "./evaluate.js";
-import { type Kinds, requireKinds } from "./known-options.js";
+import { type Kinds, requireKinds } from "./option-kinds.js";
 import { requireOptions } from "./required-options.js";
 import type { Stateful } from "./stateful.js";
 import type { EvaluationMetrics, StepMetrics } from "./summary.js";

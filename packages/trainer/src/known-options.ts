@@ -1,7 +1,5 @@
+import { type Kinds, requireKinds, said } from "./option-kinds.js";
 import type { TrainingCheckpoints } from "./training-state.js";
-
-/** The kind of each option. */
-export type Kinds<Options> = Readonly<Record<keyof Options, "function" | "any">>;
 
 const ofCheckpoints: Kinds<TrainingCheckpoints> = {
   ...{ store: "any", parts: "any", every: "any", atEnd: "any", resume: "any", tables: "any" },
@@ -39,23 +37,3 @@ export function requireKnownOptions<
 
 const isCheckpoint = (value: unknown): boolean =>
   typeof value === "object" && value !== null && "parts" in value;
-
-/** Throws a TypeError for unknown options, which would have no effect, and for what is no function. */
-export function requireKinds(
-  what: string,
-  options: object,
-  kinds: Readonly<Record<string, string>>,
-): void {
-  for (const [name, value] of Object.entries(options)) {
-    const kind = kinds[name];
-    if (!kind)
-      throw new TypeError(
-        `${what} has no option ${name}: it has ${Object.keys(kinds).sort().join(", ")}`,
-      );
-    if (kind === "function" && value !== undefined && typeof value !== "function")
-      throw new TypeError(`${name} is ${said(value)}: it must be a function`);
-  }
-}
-
-const said = (value: unknown): string =>
-  typeof value === "string" ? JSON.stringify(value) : String(value);

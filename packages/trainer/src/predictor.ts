@@ -4,7 +4,7 @@ import { bytesFor } from "@halfstep/formats/dtypes";
 import { applyRecipe, evaluationMode, type Module } from "@halfstep/nn";
 import { noGrad, type Runtime, Tensor } from "@halfstep/tensor";
 import { DeviceClock } from "./device-clock.js";
-import { type Kinds, requireKinds } from "./known-options.js";
+import { type Kinds, requireKinds } from "./option-kinds.js";
 import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision, recipeFor, type TrainingPrecision } from "./precision.js";
 import { requireOptions } from "./required-options.js";

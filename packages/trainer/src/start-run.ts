@@ -1,7 +1,9 @@
 import { kernelTable } from "@halfstep/kernels/planner";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { requireEvery, requireHooks } from "./hooks.js";
-import { type Kinds, requireKnownOptions } from "./known-options.js";
+import { changedOptions, hyperparametersOf } from "./hyperparameters.js";
+import { requireKnownOptions } from "./known-options.js";
+import type { Kinds } from "./option-kinds.js";
 import { recipeFor } from "./precision.js";
 import { requireOptions } from "./required-options.js";
 import { sha256OfText } from "./sha256.js";
@@ -56,16 +58,20 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
   if (checkpoints) requireFreeNames(checkpoints.parts);
   const setting = settingOf(options, await tablesOf(options));
   const checkpoint = checkpoints && (await checkpointOf(checkpoints));
+  const given = hyperparametersOf(optimizer, scaler);
   const restored =
     checkpoints &&
     checkpoint &&
     (await restoreStates(
       { parts: checkpoints.parts, scaler, hooks },
-      optimizer,
       checkpoint,
       setting,
       checkpoints.onNote,
     ));
+  if (checkpoint) {
+    const note = changedOptions(given, hyperparametersOf(optimizer, scaler), checkpoint.path);
+    if (note !== undefined) checkpoints?.onNote?.(note);
+  }
   // A scaler that was used before, or has loaded a state, continues its count.
   const { scale = 1, step: counted = 0 } = await scaler.stateDict();
   const state: TrainingState = restored ?? { ...setting, ...beginning, scale };

@@ -3,9 +3,7 @@ import type { Runtime, Storage, Tensor, Variable } from "@halfstep/tensor";
 import type { Checkpoint, CheckpointStore } from "./checkpoint/checkpoint.js";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import type { Every, TrainingHook } from "./hooks.js";
-import { changedOptions, hyperparametersOf } from "./hyperparameters.js";
 import type { Stateful, StatefulModel } from "./stateful.js";
-import type { TrainableOptimizer } from "./train.js";
 
 /** Options of checkpoints: their parts, store and interval, and the checkpoint to resume from. */
 export interface TrainingCheckpoints {
@@ -110,7 +108,6 @@ export async function collectStates(
  */
 export async function restoreStates(
   { parts, scaler, hooks }: Everything,
-  trained: TrainableOptimizer,
   checkpoint: Checkpoint,
   setting: Setting,
   onNote?: (line: string) => void,
@@ -154,10 +151,7 @@ export async function restoreStates(
   // The model comes first: optimizers with masters take them from the model unless their state has some.
   const { model, optimizer, ...others } = parts;
   await load("model", states.model, model);
-  const given = hyperparametersOf(trained, scaler);
   await load("optimizer", states.optimizer, optimizer);
-  const note = changedOptions(given, hyperparametersOf(trained, scaler), path);
-  if (note !== undefined) onNote?.(note);
   for (const [name, part] of Object.entries(others)) await load(name, states[name], part);
   await restoreScaler();
   const ofHooks = (states.hooks ?? {}) as Readonly<Record<string, unknown>>;

@@ -2,7 +2,6 @@ import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device
 import { type Domain, domainOf, dtypesOf, quadType, scalarType } from "../domain.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { scratch } from "../scratch.js";
-import type { AddRowsAttributes } from "./add-rows.js";
 
 /** Up to so many places, each index's are added one by one: sums have a relative error of 2⁻¹² at most, mostly far less. */
 const fewPlaces = 4096;
@@ -14,6 +13,15 @@ const fewPlaces = 4096;
 export const blockSize = (count: number): number | undefined =>
   count <= fewPlaces ? undefined : 2 ** Math.ceil(Math.log2(count) / 2);
 
+/** Shapes of the sums of blocks: those of `addRows`, and the places in a block. */
+interface BlockAttributes {
+  readonly outer: number;
+  readonly count: number;
+  readonly inner: number;
+  readonly size: number;
+  readonly block: number;
+}
+
 /**
  * sums[outer, blocks, inner] = for each whole block of sorted places the sum of the source's places, where all have one index.
  * Other blocks' sums are not written.
@@ -21,7 +29,7 @@ export const blockSize = (count: number): number | undefined =>
 export function sumBlocks<B>(
   target: LaunchTarget<B>,
   operands: { readonly index: Binding<B>; readonly order: Binding<B>; readonly source: Binding<B> },
-  { outer, count, inner, size, block }: AddRowsAttributes & { readonly block: number },
+  { outer, count, inner, size, block }: BlockAttributes,
 ): Binding<B> {
   const { index, order, source } = operands;
   const domain = domainOf(source.dtype);
