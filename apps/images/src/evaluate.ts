@@ -84,7 +84,11 @@ export interface ScoreOptions extends Network {
 /** Scores a network on images. While the device computes a batch, the next one is decoded. */
 export async function scoreImages({
   classes,
-  ...options
+  runtime,
+  precision,
+  model,
+  batches,
+  signal,
 }: ScoreOptions): Promise<ScoreWithMistakes> {
   const correct = new Uint32Array(classes.length);
   const counts = new Uint32Array(classes.length);
@@ -95,8 +99,8 @@ export async function scoreImages({
     counter[label] = (counter[label] as number) + 1;
   };
   const { accuracy, topKAccuracy, loss, samples } = await evaluate<Batch>({
-    ...options,
-    logits: (batch) => logitsOf(options, batch),
+    ...{ runtime, precision, batches, signal },
+    logits: (batch) => logitsOf({ runtime, precision, model }, batch),
     labels: ({ labels }) => labels,
     topK: 5,
     onBatch: ({ labels }, predictions) => {

@@ -187,7 +187,7 @@ describe("files of one's own", () => {
     expect(await refusal("spam", fileOf("d.tsv", "no\tbad\nmaybe\tgood"), ["no", "yes"])).toBe(
       'd.tsv: line 2 has the label "maybe", which is none of no, yes',
     );
-    expect(await refusal("spam", fileOf("e.tsv", "\n \r\n"))).toBe(
+    expect(await refusal("spam", fileOf("e.tsv", "\n\r\n"))).toBe(
       "e.tsv: has no examples: put a label and a text into each line",
     );
     expect(await refusal("spam", fileOf("f.txt", "good and nice\n"))).toBe(
