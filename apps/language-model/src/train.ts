@@ -1,7 +1,7 @@
 import type { Wire } from "@halfstep/distributed";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { GPT, type GPTOptions } from "@halfstep/models";
-import { applyRecipe } from "@halfstep/nn";
+import { applyRecipe, evaluationMode } from "@halfstep/nn";
 import { AdamW, clipGradNorm, cosine, ExponentialMovingAverage } from "@halfstep/optim";
 import {
   ampPrimitives,
@@ -227,13 +227,14 @@ async function writtenBy(
   model: LanguageNet,
   precision: string,
 ): Promise<string> {
-  const { isTraining } = model;
-  model.eval();
+  const goOn = evaluationMode(model);
   const prompt = [...heldOut].slice(0, 24).join("");
   const options = { prompt, length: 100, temperature: 0.8, seed };
-  const tokens = await sampleText(runtime, { model, tokenizer, precision }, options);
-  if (isTraining) model.train();
-  return tokenizer.decode(tokens);
+  try {
+    return tokenizer.decode(await sampleText(runtime, { model, tokenizer, precision }, options));
+  } finally {
+    goOn();
+  }
 }
 
 const metricsOf = ({ bitsPerCharacter, accuracy, loss }: TextScore): LanguageSummary["test"] => ({
