@@ -1,6 +1,9 @@
 import { BertForSequenceClassification, DigitsCnn, GPT, Mlp, ResNet, UNet } from "@halfstep/models";
 import {
   AvgPool2d,
+  type BatchNorm,
+  BatchNorm1d,
+  BatchNorm3d,
   Conv2d,
   Embedding,
   Generator,
@@ -50,6 +53,16 @@ const ofImages = (model: Module, size: number, channels: number): Case => {
     feeds: { input: images },
   };
 };
+
+/** A batch norm whose statistics are not those of its beginning. */
+function ofNorm(norm: BatchNorm, ...sizes: readonly number[]): Case {
+  norm.forward(waves([4, ...sizes]));
+  const given = waves([3, ...sizes]);
+  return {
+    ...{ model: norm, example: [runtime.zeros([1, ...sizes])], given: [given] },
+    feeds: { input: given },
+  };
+}
 
 const resnet = (shortcut: "projection" | "padding", stem: "cifar" | "imagenet"): Module =>
   new ResNet(runtime, { seed: 3, layers: [1, 1, 1], width: 4, classes: 5, shortcut, stem });
@@ -108,6 +121,10 @@ const unet = (bilinear: boolean): Case => {
 
 /** The reference models, small. */
 export const cases: Readonly<Record<string, () => Case>> = {
+  "batch norm of vectors": () => ofNorm(new BatchNorm1d(runtime, 5), 5),
+  "batch norm of sequences, not affine": () =>
+    ofNorm(new BatchNorm1d(runtime, 5, { affine: false }), 6, 5),
+  "batch norm of volumes": () => ofNorm(new BatchNorm3d(runtime, 2), 3, 4, 5, 2),
   MLP() {
     const x = waves([3, 8]);
     return {

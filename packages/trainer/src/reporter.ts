@@ -47,6 +47,8 @@ export class Reporter {
   /** Steps that the scaler counted in an earlier use, before training. */
   readonly #stepsBefore: number;
   #waiting: PendingStep[] = [];
+  /** Steps that were added and not reported yet. */
+  #unreported = 0;
   #underWay: Promise<void> = Promise.resolve();
   #isLastApplied = true;
   #isGivenUp = false;
@@ -60,8 +62,10 @@ export class Reporter {
 
   add(pending: PendingStep): void {
     const { lr } = this.#options;
-    // A function that does not depend on the applied steps, which are known later, tells the present rate.
-    this.#waiting.push(lr.length === 0 ? { ...pending, lr: lr(this.applied) } : pending);
+    // A function without a parameter tells the present rate. One that takes any number of them gets all steps before this one: which
+    // of those that are not reported yet were applied is known later.
+    const before = this.applied + this.#unreported++;
+    this.#waiting.push(lr.length === 0 ? { ...pending, lr: lr(before) } : pending);
   }
 
   async report(): Promise<void> {
@@ -149,6 +153,7 @@ export class Reporter {
       scale: outcome?.scaleBefore ?? this.scale,
       lr: pending.lr ?? lr(this.applied),
     };
+    this.#unreported--;
     if (isApplied) this.applied++;
     this.#isLastApplied = isApplied;
     if (outcome) this.scale = outcome.scaleAfter;

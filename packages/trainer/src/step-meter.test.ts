@@ -56,9 +56,9 @@ test("evaluations and checkpoints are no time of steps, however often they come"
 
 test("a short run with a pause in it takes the mean of its steps", () => {
   const { meter, steps, pause, compile } = opened();
+  compile(300);
   steps(2, 10);
   pause(100);
-  compile(300);
   steps(2, 20);
   pause(100);
   expect(meter.medianMilliseconds()).toBe(15);

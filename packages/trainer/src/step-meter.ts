@@ -56,8 +56,7 @@ export class StepMeter {
   /** Excludes the time in which programs are compiled. */
   compiling(progress: CompileProgress): void {
     this.#isTiming = false;
-    // Programs of an evaluation are compiled in a pause.
-    if (this.#pausedSince === undefined) this.#clock.compiling(progress);
+    this.#clock.compiling(progress);
   }
 
   /** Excludes the time of work other than training, up to the next step. Call it when the device has finished the last step. */

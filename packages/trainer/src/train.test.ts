@@ -401,6 +401,12 @@ it("asks for the present learning rate at each step, where it does not depend on
   expect(told.map(({ metrics }) => metrics.lr)).toEqual(numbers(1, 20));
 });
 
+it("counts the steps before for a function that takes any number of arguments", async () => {
+  const { run, told } = training({ runtime: cpuRuntime() }, {});
+  await run({ lr: (...given: number[]) => given[0] as number });
+  expect(told.map(({ metrics }) => metrics.lr)).toEqual(numbers(0, 19));
+});
+
 it("of a device that is lost it tells the steps that were read, in order, and says so", async () => {
   const device = await requestTestDevice();
   const { run, told, loss } = training({ runtime: gpuRuntime(device), device }, {});

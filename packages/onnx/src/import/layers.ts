@@ -169,8 +169,11 @@ function batchNorm(call: Call): OnnxValue {
   const normalized = (image: Tensor): Tensor =>
     ops.batchNormInference(image, weight, bias, { mean, variance }, { eps });
   if (x.rank === 4) return fromLast(normalized(toLast(x)));
-  if (x.rank === 2) return normalized(x);
-  throw call.unsupported(`${x.rank} dimensions`);
+  if (x.rank < 2) throw call.unsupported(`${x.rank} dimensions`);
+  // Channels are normalised where they come last.
+  const places = x.shape.map((_, d) => d).slice(2);
+  const back = [0, x.rank - 1, ...places.map((d) => d - 1)];
+  return normalized(x.permute([0, ...places, 1])).permute(back);
 }
 
 function layerNorm(call: Call): OnnxValue {
