@@ -40,3 +40,15 @@ export class ExchangeError extends Error {
     return typeof value === "object" && value !== null && brand in value;
   }
 }
+
+/** Ranks average the gradients of different parameters. */
+export const otherContents = (
+  { rank }: { readonly rank: number },
+  collective = "an exchange",
+): ExchangeError =>
+  new ExchangeError("mismatch", {
+    ...{ rank, collective },
+    fact:
+      "in this step, ranks have gradients of different parameters. " +
+      "Where a rank does not use a parameter p, add p.sum().mul(0) to its loss",
+  });

@@ -9,10 +9,9 @@ export {
   type GradientExchangeMode,
   type GradientExchangeOptions,
   type ReduceOptions,
-  type ReducibleOptimizer,
-  type ReducibleParameters,
   type ShardedVariables,
 } from "./gradients/gradient-exchange.js";
+export type { ReducibleOptimizer, ReducibleParameters } from "./gradients/reducible.js";
 export { type InProcessOptions, inProcess } from "./in-process/in-process.js";
 export { StatisticsExchange } from "./statistics/statistics-exchange.js";
 export {

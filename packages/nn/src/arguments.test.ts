@@ -9,6 +9,7 @@ import {
   ConvTranspose1d,
   ConvTranspose2d,
   CrossEntropyLoss,
+  Flatten,
   GRU,
   Hardtanh,
   LayerNorm,
@@ -18,10 +19,12 @@ import {
   MultiheadAttention,
   Sequential,
   Softplus,
+  Upsample,
 } from "./index.js";
 
 const runtime = cpuRuntime();
 const generator = new Generator(1);
+const options = { generator };
 
 /** Constructors as callers without types call them. */
 const make = (type: unknown, ...given: unknown[]): unknown =>
@@ -45,6 +48,31 @@ test.each([
   [[2, 2, { generator }], "runtime is 2; pass gpuRuntime(device) or cpuRuntime()"],
 ])("a linear layer says what is wrong with its arguments: %#", (given, text) => {
   expect(() => make(Linear, ...given)).toThrow(`${linear}: ${text}`);
+});
+
+test.each([
+  [new Linear(runtime, 2, 2, options), "Linear"],
+  [new Conv2d(runtime, 1, 1, { kernelSize: 1, generator }), "Conv2d"],
+  [new BatchNorm2d(runtime, 2), "BatchNorm2d"],
+  [new Upsample({ scale: 2 }), "Upsample"],
+  [new MultiheadAttention(runtime, 4, 2, options), "MultiheadAttention"],
+  [new GRU(runtime, 2, 2, options), "GRU"],
+  [new Flatten(), "Flatten"],
+])("layers name inputs that are no tensors: %#", (layer, name) => {
+  const forward = (x?: unknown): unknown => layer.forward(x as never);
+  expect(() => forward([1, 2])).toThrow(`${name} needs a tensor, not a list of 2;`);
+  expect(() => forward()).toThrow(`${name} needs a tensor, not undefined;`);
+});
+
+test("states of recurrent layers are tensors of kinds that they have", () => {
+  const x = runtime.zeros([1, 1, 2]);
+  const forward = (layer: GRU | LSTM, states: unknown): unknown =>
+    layer.forward(x, states as object);
+  const gru = new GRU(runtime, 2, 2, options);
+  expect(() => forward(gru, { cell: x })).toThrow("GRU: the states before the first step");
+  expect(() => forward(gru, { hidden: 1 })).toThrow("GRU needs a tensor, not 1;");
+  const lstm = new LSTM(runtime, 2, 2, options);
+  expect(() => forward(lstm, { cell: [0, 0] })).toThrow("LSTM needs a tensor, not a list of 2;");
 });
 
 test("kinds are type errors, numbers and options range errors", () => {

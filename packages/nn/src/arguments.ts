@@ -45,6 +45,15 @@ function requireKind(
   throw typeof value === "number" ? new RangeError(text) : new TypeError(text);
 }
 
+/** @throws TypeError for inputs of a layer that are no tensors, such as lists of numbers */
+export function requireTensors(label: string, ...inputs: readonly unknown[]): void {
+  const wrong = inputs.find((input) => !hasMethod(input, "toArray"));
+  if (wrong !== undefined || inputs.includes(undefined))
+    throw new TypeError(
+      `${label} needs a tensor, not ${shown(wrong)}; runtime.tensor(values, shape) makes one`,
+    );
+}
+
 interface Parameter {
   readonly name: string;
   readonly isOptional: boolean;
@@ -103,6 +112,7 @@ const bound: Kind = {
   pass: "a number",
   fits: (value) => typeof value === "number" && !Number.isNaN(value),
 };
+const axis: Kind = { pass: "a whole number", fits: Number.isSafeInteger };
 
 const heightAndWidth: Kind = {
   pass: "a whole number above 0, or [height, width]",
@@ -153,6 +163,8 @@ const kinds: Readonly<Record<string, Kind | undefined>> = {
     fits: (value) => typeof value === "number" && value >= 0 && value <= 1,
   },
   numLayers: count,
+  startAxis: axis,
+  endAxis: axis,
   min: bound,
   max: bound,
 };

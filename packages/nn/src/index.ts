@@ -58,7 +58,7 @@ export {
 export { Conv2d, type Conv2dLayerOptions } from "./layers/conv2d.js";
 export { Dropout } from "./layers/dropout.js";
 export { Embedding, type EmbeddingLayerOptions } from "./layers/embedding.js";
-export { Flatten } from "./layers/flatten.js";
+export { Flatten, type FlattenOptions } from "./layers/flatten.js";
 export { Linear, type LinearOptions } from "./layers/linear.js";
 export {
   MultiheadAttention,

@@ -6,7 +6,9 @@ import {
   type HostOp,
   hostLaunch,
 } from "@halfstep/tensor/functional";
+import { otherContents } from "../errors.js";
 import type { StopRequest } from "../gradients/agreed-stop.js";
+import type { Segment } from "../gradients/reducible.js";
 import { areFinite, divide, divideAndAddTo, scaleTo, subtractTo } from "../wire/arithmetic.js";
 import { Breath } from "../wire/breath.js";
 import type { Range } from "../wire/chunk.js";
@@ -22,12 +24,6 @@ export interface PowerSgdOptions {
   readonly errorFeedback?: boolean | undefined;
 }
 
-/** The place and shape of one gradient among flat gradients. */
-interface Segment {
-  readonly offset: number;
-  readonly shape: readonly number[];
-}
-
 /** Flat gradients to compress. */
 export interface CompressedGroup<B> {
   readonly target: { launch(launch: ReturnType<typeof hostLaunch<B>>): void };
@@ -39,6 +35,8 @@ export interface CompressedGroup<B> {
 /** Options of compressing the gradients of a step. */
 export interface CompressOptions<B> {
   readonly weight: number | undefined;
+  /** Tells which parameters have gradients. */
+  readonly contents: number;
   /** `[scale, 1 / scale]` where gradients carry a loss scale. */
   readonly gradScale: Binding<B> | undefined;
   readonly stop: StopRequest;
@@ -122,7 +120,7 @@ export class PowerSgd {
 
   #functionOf<B>(
     groups: readonly CompressedGroup<B>[],
-    { weight, stop }: CompressOptions<B>,
+    { weight, contents, stop }: CompressOptions<B>,
   ): HostFunction {
     return async (operands) => {
       const all = operands.map((bytes) => new Float32Array(bytes.buffer, 0, bytes.length / 4));
@@ -135,8 +133,11 @@ export class PowerSgd {
         }),
       );
       const isBad = weight !== 0 && !present.every(areFinite);
-      const found = Int32Array.of(isBad ? 1 : 0, stop.wanted);
-      await this.#exchange.carrier.max(found, { label: "the overflow flag" });
+      const found = Int32Array.of(isBad ? 1 : 0, stop.wanted, contents, -contents);
+      const { carrier } = this.#exchange;
+      await carrier.max(found, { label: "the overflow flag" });
+      if (found[2] !== contents || found[3] !== -contents)
+        throw otherContents(carrier, "gradients");
       stop.agreed(found[1] !== 0);
       if (found[0] !== 0) {
         // The step is skipped on all ranks, and leaves residuals and factors.

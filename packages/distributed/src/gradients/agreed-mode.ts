@@ -1,4 +1,5 @@
 import type { Carrier } from "../carrier.js";
+import { hashOf } from "../hash.js";
 import type { GradientExchangeMode } from "./gradient-exchange.js";
 
 /**
@@ -13,11 +14,4 @@ export async function agreedMode(carrier: Carrier, adapter: string): Promise<Gra
   await carrier.max(bounds, { label: "the adapters" });
   const [most, least] = bounds as unknown as [number, number];
   return most === -least ? "allReduce" : "zero1";
-}
-
-/** FNV-1a, in 31 bits. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193);
-  return hash >>> 1;
 }

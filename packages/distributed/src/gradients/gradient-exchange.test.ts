@@ -1,5 +1,6 @@
 import { requestTestDevice } from "@halfstep/device/testing";
-import { cpuRuntime, gpuRuntime, HostOpError } from "@halfstep/tensor";
+import { SGD } from "@halfstep/optim";
+import { cpuRuntime, flatten, gpuRuntime, HostOpError } from "@halfstep/tensor";
 import { describe, expect, test } from "vitest";
 import { cutCarrier, open, type Rank, train } from "../../test/training-ranks.js";
 import type { Carrier } from "../carrier.js";
@@ -219,5 +220,88 @@ describe("gradients of ranks", async () => {
     expect(device.counters.since(before)).toMatchObject({
       ...{ exchangeWaits: 3, buffersCreated: 0, bindGroupsCreated: 0 },
     });
+  });
+});
+
+describe("parameters that ranks do not use in the same steps", () => {
+  /** A rank with two heads of one size, in one group or in two, of which its step uses some. */
+  const open = (carrier: Carrier, groups: 1 | 2, options: GradientExchangeOptions) => {
+    const runtime = cpuRuntime();
+    const heads = [1, 2].map((seed) =>
+      runtime.variable(
+        Float32Array.from({ length: 64 }, (_, i) => Math.sin(i + seed)),
+        [8, 8],
+        { requiresGrad: true, name: `head ${seed}` },
+      ),
+    );
+    const exchange = new GradientExchange(carrier, options);
+    const flat = groups === 1 ? [flatten(heads)] : heads.map((head) => flatten([head]));
+    const params = exchange.shard(runtime, flat);
+    const optimizer = new SGD(
+      runtime.target,
+      params.map((each) => ({ params: each })),
+      { lr: 1 },
+    );
+    return {
+      values: async () => (await Promise.all(heads.map((head) => head.toArray()))).map(String),
+      async step(factors: readonly (number | undefined)[]): Promise<void> {
+        await runtime.step(() => {
+          const used = heads.flatMap((head, i) => {
+            const factor = factors[i];
+            return factor === undefined ? [] : [head.mul(factor).sum()];
+          });
+          for (const [i, each] of used.entries()) each.backward({ retainGraph: i === 0 });
+          exchange.reduce(optimizer);
+          optimizer.step();
+          optimizer.zeroGrad();
+        });
+        await runtime.flush();
+      },
+    };
+  };
+  const ranks = (groups: 1 | 2, options: GradientExchangeOptions) =>
+    inProcess(2, { hosts: ["a", "b"] }).map((carrier) => open(carrier, groups, options));
+  const kinds: readonly GradientExchangeOptions[] = [
+    { wire: "float32" },
+    { wire: "float16" },
+    { mode: "zero1", wire: "float32" },
+    { wire: "float32", compress: { powerSgd: { rank: 1 } } },
+  ];
+
+  test.each(kinds.flatMap((kind) => [1, 2].map((groups) => [groups, kind] as const)))(
+    "in %d groups, %j: gradients of different ones are an error on all ranks",
+    async (groups, kind) => {
+      const all = ranks(groups as 1 | 2, kind);
+      const before = await Promise.all(all.map((rank) => rank.values()));
+      const ends = await Promise.allSettled(
+        all.map((rank, i) => rank.step(i === 0 ? [1, undefined] : [undefined, 1])),
+      );
+      for (const end of ends)
+        expect(String((end as PromiseRejectedResult).reason)).toMatch(
+          // Carriers within a process compare labels, too.
+          /ranks have gradients of different parameters\. Where a rank does not use a parameter p, add|this rank calls/,
+        );
+      expect(await Promise.all(all.map((rank) => rank.values()))).toEqual(before);
+    },
+  );
+
+  test.each(kinds)("%j: a gradient of zeros counts as one", async (kind) => {
+    const all = ranks(1, kind);
+    const before = (await all[0]?.values()) as string[];
+    await Promise.all(all.map((rank, i) => rank.step(i === 0 ? [2, 0] : [0, 4])));
+    const numbers = (each: readonly string[]) =>
+      each.flatMap((values) => values.split(",").map(Number));
+    const right = numbers(before).map((value, i) => value - (i < 64 ? 1 : 2));
+    for (const rank of all) {
+      const worst = numbers(await rank.values()).map((value, i) => value - (right[i] as number));
+      expect(Math.max(...worst.map(Math.abs))).toBeLessThan(1e-6);
+    }
+  });
+
+  test("a step without any gradient is an error at once", async () => {
+    const [rank] = ranks(1, {});
+    await expect(rank?.step([])).rejects.toThrow(
+      "reduce(): no parameter has a gradient: call it behind backward()",
+    );
   });
 });

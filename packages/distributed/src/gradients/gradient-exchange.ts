@@ -1,4 +1,4 @@
-import type { Binding, Launch } from "@halfstep/device";
+import type { Binding } from "@halfstep/device";
 import { unpackHalves } from "@halfstep/kernels/optimizers";
 import {
   type CarriedPart,
@@ -18,7 +18,9 @@ import { ShardedParameters } from "../shards/sharded-parameters.js";
 import { allFinite } from "../wire/all-finite.js";
 import { Exchange, type ExchangeOptions, type MeanOptions } from "../wire/exchange.js";
 import { AgreedStop } from "./agreed-stop.js";
+import { contentsOf } from "./contents.js";
 import { packed } from "./packed.js";
+import { presentIn, type ReducibleOptimizer, type Segment } from "./reducible.js";
 import { RowsExchange } from "./rows-exchange.js";
 import { exchangeFlags, StepExchange } from "./step-exchange.js";
 
@@ -27,31 +29,6 @@ import { exchangeFlags, StepExchange } from "./step-exchange.js";
  * All ranks then get the parameters of all, so that adapters that round otherwise cannot make ranks differ.
  */
 export type GradientExchangeMode = "allReduce" | "zero1";
-
-/** The part of an optimizer that an exchange of its gradients uses: optimizers of `@halfstep/optim` on a runtime's target have it. */
-export interface ReducibleOptimizer<B> {
-  readonly target: { launch(launch: Launch<B>): void };
-  /** The gradients that are present, whole groups where possible. */
-  gradients(): Iterable<Binding<B>>;
-  /** The loss scales that gradients carry, as optimizers of `@halfstep/optim` tell a scaler. */
-  gradientMarks?(): Iterable<{ readonly marks: Iterable<"plain" | CarriedScale> }>;
-  /** With mode "zero1", each has parameters that {@link GradientExchange.shard} gave. */
-  readonly paramGroups?: readonly { readonly params: ReducibleParameters<B> }[];
-}
-
-/** What an exchange has to know of a loss scale. */
-interface CarriedScale {
-  readonly isUnscaled: boolean;
-  readonly countsStores?: boolean;
-}
-
-/** The parameters of one group of an optimizer. */
-export interface ReducibleParameters<B> {
-  readonly gradients: B;
-  readonly segments: readonly { readonly offset: number; readonly shape: readonly number[] }[];
-  hasGradient?(segment: number): boolean;
-  readonly shard?: object;
-}
 
 /** Flat parameters of which this rank steps its shard. */
 export type ShardedVariables = FlatVariables & { readonly shard?: ParameterShard };
@@ -182,7 +159,7 @@ export class GradientExchange {
    * Records that the present gradients of optimizers are replaced by their means over all ranks; with mode "zero1", those that this rank
    * steps. Within a step.
    *
-   * @throws RangeError for a weight below 0 or that is not finite. TypeError with mode "zero1" for parameters that {@link shard} did not divide; for scaled gradients whose scale ranks may choose
+   * @throws RangeError for a weight below 0 or that is not finite. TypeError where no parameter has a gradient; with mode "zero1" for parameters that {@link shard} did not divide; for scaled gradients whose scale ranks may choose
    * differently, by `targetUnderflow`; and with `compress`, where gradients carry a scale and `gradScale` is left out.
    */
   reduce<B>(
@@ -194,14 +171,17 @@ export class GradientExchange {
     if (this.#exchange.carrier.size === 1) return;
     const all = "target" in optimizers ? [optimizers] : optimizers;
     for (const optimizer of all) this.#refuseScales(optimizer, gradScale !== undefined);
+    if (!all.some(({ gradients }, i) => [...gradients.call(all[i])].length > 0))
+      throw new TypeError("reduce(): no parameter has a gradient: call it behind backward()");
+    const options = { weight, contents: contentsOf(all) };
     const stop = this.#stop.record();
     if (this.mode === "zero1") {
-      for (const sharded of this.#shardedBy(all)) sharded.reduce(weight, stop);
+      for (const sharded of this.#shardedBy(all)) sharded.reduce(options, stop);
       return;
     }
     if (this.#powerSgd) {
       const scale = gradScale && pairOf(gradScale);
-      this.#powerSgd.record(all.flatMap(compressedGroups), { weight, gradScale: scale, stop });
+      this.#powerSgd.record(all.flatMap(compressedGroups), { ...options, gradScale: scale, stop });
       return;
     }
     const groups = all.flatMap(({ target, gradients }, i) =>
@@ -212,7 +192,7 @@ export class GradientExchange {
     const parts = Math.max(1, this.#buckets - small);
     for (const [group, { target, binding }] of groups.entries())
       target.launch(
-        hostLaunch(this.#opOf(parts), [binding], this.#functionOf(step, group, weight)),
+        hostLaunch(this.#opOf(parts), [binding], this.#functionOf(step, group, options)),
       );
   }
 
@@ -282,12 +262,13 @@ export class GradientExchange {
     };
   }
 
-  #functionOf(step: StepExchange, group: number, weight: number | undefined): HostFunction {
+  #functionOf(step: StepExchange, group: number, options: MeanOptions): HostFunction {
+    const { weight } = options;
     return async (operands, part) => {
       const [numbers, header] = operands;
       if (!numbers) return;
       const label = `bucket ${part.index + 1} of ${part.count} of group ${group}`;
-      const mean = { label, ...(weight !== undefined && { weight }) };
+      const mean = { ...options, label };
       if (part.rows) return this.#averageRows(step, group, operands, part, mean);
       if (header) {
         const codes = new Uint16Array(numbers.buffer, 0, part.length);
@@ -297,8 +278,9 @@ export class GradientExchange {
         ];
         if (weight !== 0 && flag[0] !== 0) step.foundNonFinite();
         const agreement = step.agreementWith(group, part);
-        const options = { ...mean, flags: agreement?.flags };
-        words[0] = await this.#exchange.meanOfCodes(codes, words[0] as number, options);
+        words[0] = await this.#exchange.meanOfCodes(codes, words[0] as number, {
+          ...{ ...mean, flags: agreement?.flags },
+        });
         flag[0] = agreement?.end() ? 1 : 0;
         return;
       }
@@ -345,7 +327,7 @@ const compressedGroups = <B>({
   paramGroups = [],
 }: ReducibleOptimizer<B>): readonly CompressedGroup<B>[] =>
   paramGroups.flatMap(({ params }) => {
-    const segments = params.segments.filter((_, i) => params.hasGradient?.(i) ?? true);
+    const segments = presentIn(params).map((i) => params.segments[i] as Segment);
     const length = Math.max(
       0,
       ...segments.map(({ offset, shape }) => offset + shape.reduce((a, b) => a * b, 1)),

@@ -27,9 +27,15 @@ export interface ShardSetting {
   readonly leastBytes: number;
 }
 
-/** The exchanges of gradients in one step. */
-export interface ShardedStep {
+/** What all gradients of a step have in common. */
+export interface AverageOptions {
   readonly weight: number | undefined;
+  /** Tells which parameters have gradients. */
+  readonly contents: number;
+}
+
+/** The exchanges of gradients in one step. */
+export interface ShardedStep extends AverageOptions {
   /** What stands for the gradients of the other ranks, of all groups. */
   readonly others: Binding<Storage>;
   /** By group, the sum of the squares of the means that this rank has so far. */
@@ -209,7 +215,7 @@ export class ParameterShard {
     return async ([others, means, numbers, header], { length }) => {
       if (!others || !means || !numbers) return;
       const out = new Float32Array(means.buffer, means.byteOffset, means.length / 4);
-      const options = { label, weight: step.weight, out };
+      const options = { label, weight: step.weight, contents: step.contents, out };
       let own: Float32Array;
       if (header) {
         const words = new Int32Array(header.buffer, 0, 2);

@@ -2,7 +2,12 @@ import type { Binding } from "@halfstep/device";
 import type { FlatVariables, Runtime, Storage } from "@halfstep/tensor/functional";
 import type { StopRequest } from "../gradients/agreed-stop.js";
 import type { Exchange } from "../wire/exchange.js";
-import { ParameterShard, type ShardedStep, type ShardSetting } from "./parameter-shard.js";
+import {
+  type AverageOptions,
+  ParameterShard,
+  type ShardedStep,
+  type ShardSetting,
+} from "./parameter-shard.js";
 
 const largestFloat32 = 3.4028234663852886e38;
 
@@ -30,10 +35,10 @@ export class ShardedParameters {
   }
 
   /** Records that each rank gets the means of the gradients that it owns, and what stands for those of the others. */
-  reduce(weight: number | undefined, stop: StopRequest): void {
+  reduce(options: AverageOptions, stop: StopRequest): void {
     const present = this.shards.filter(({ hasGradient }) => hasGradient);
     const step: ShardedStep = {
-      weight,
+      ...options,
       others: this.#others,
       squares: new Float64Array(this.shards.length),
       nonFinite: 0,

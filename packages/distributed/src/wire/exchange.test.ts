@@ -1,4 +1,4 @@
-import { decodeArray, encodeArray, float16 } from "@halfstep/formats";
+import { bfloat16, decodeArray, encodeArray, float16 } from "@halfstep/formats";
 import { philox4x32 } from "@halfstep/formats/philox";
 import { describe, expect, it } from "vitest";
 import { cutCarrier } from "../../test/training-ranks.js";
@@ -208,6 +208,45 @@ describe("means over ranks", () => {
       expect(Math.abs((shifted[0]?.[i] as number) - value)).toBeLessThanOrEqual(2 ** -12);
     const alone = new Exchange(inProcess(1)[0] as Carrier, { wire: "float32" });
     expect(() => alone.meanOfCodes(new Uint16Array(1), 0)).toThrow(TypeError);
+  });
+
+  it("of codes, which hold numbers as they are, are those of any predivide", async () => {
+    for (const wire of ["float16", "bfloat16"] as const) {
+      const found = await Promise.all(
+        inProcess(2, { hosts: ["a", "b"] }).map(async (carrier) => {
+          const exchange = new Exchange(carrier, { wire, predivide: 8 });
+          const ones = encodeArray(new Float32Array(300).fill(1), { float16, bfloat16 }[wire]);
+          const own = await exchange.ownMeanOfCodes(ones, 0);
+          const common = await exchange.meanOfCodes(ones, 0);
+          return {
+            own: new Set(own),
+            ones: decodeArray(ones, { float16, bfloat16 }[wire]),
+            common,
+          };
+        }),
+      );
+      for (const { own, ones, common } of found) {
+        expect(own).toEqual(new Set([1]));
+        expect(new Set(ones.map((value) => value / 2 ** common))).toEqual(new Set([1]));
+      }
+    }
+  });
+
+  it("fail on all ranks where they average different contents", async () => {
+    for (const hosts of [
+      ["a", "b"],
+      ["a", "b", "c"],
+    ]) {
+      const failures = await Promise.all(
+        inProcess(hosts.length, { hosts }).map((carrier) =>
+          new Exchange(carrier)
+            .mean(numbersOf(0, 10), { contents: carrier.rank === 1 ? 5 : 4, label: "bucket 1" })
+            .catch((error: unknown) => error),
+        ),
+      );
+      for (const failure of failures) expect(failure).toMatchObject({ failure: "mismatch" });
+      expect(String(failures[0])).toContain("rank 0: bucket 1: in this step, ranks have gradients");
+    }
   });
 
   it("carry flags: all ranks get those that any rank has set", async () => {

@@ -35,7 +35,9 @@ export interface MeanOptions {
   readonly weight?: number | undefined;
   /** The bucket, for errors. */
   readonly label?: string | undefined;
-  /** One word, whose bits travel with the numbers: it gets those that any rank has set. All ranks give it, or none. Default: none. */
+  /** Tells what is averaged, such as a hash of its names, from 0 to 2^31 − 1: it fails where ranks give others. Default 0. */
+  readonly contents?: number | undefined;
+  /** One word, whose lower 16 bits travel with the numbers: it gets those that any rank has set. All ranks give it, or none. Default: none. */
   readonly flags?: Int32Array | undefined;
 }
 
@@ -150,7 +152,7 @@ export class Exchange {
       const { format } = this;
       const shift = format === "float32" ? 0 : shiftFor(await largestExponent(values, breath));
       const source = scaledSource(values, shift, 2 ** shift / this.predivide);
-      return this.#ownMean(source, breath, options);
+      return this.#ownMean(source, breath, { ...options, factor: this.predivide });
     });
   }
 
@@ -190,13 +192,18 @@ export class Exchange {
     });
   }
 
-  async #ownMean(source: Source, breath: Breath, options: OwnMeanOptions): Promise<Float32Array> {
+  /** @param options with what the numbers of the source were divided by */
+  async #ownMean(
+    source: Source,
+    breath: Breath,
+    options: OwnMeanOptions & { readonly factor?: number },
+  ): Promise<Float32Array> {
     const { length } = this.chunkOf({ offset: 0, length: source.length }, this.carrier.rank);
-    const { out = new Float32Array(length) } = options;
+    const { out = new Float32Array(length), factor: divided = 1 } = options;
     if (out.length < length)
       throw new RangeError(`out has ${out.length} elements: the chunk of this rank has ${length}`);
     const { numbers, shift } = await this.#scatter(source, breath, { ...options, unit: keptUnit });
-    const factor = 2 ** -shift * this.predivide;
+    const factor = 2 ** -shift * divided;
     for (const { offset, count } of pieces(numbers.length)) {
       const place = out.subarray(offset, offset + count);
       scaleTo(place, numbers.subarray(offset, offset + count), factor);
@@ -290,9 +297,9 @@ export class Exchange {
     return { bytes, shift };
   }
 
-  #exchanging(breath: Breath, { label, flags }: MeanOptions): Exchanging {
+  #exchanging(breath: Breath, { label, flags, contents }: MeanOptions): Exchanging {
     const [pool, numberPool] = [this.#pool, this.#numberPool];
-    return { carrier: this.carrier, pool, numberPool, breath, label, flags };
+    return { carrier: this.carrier, pool, numberPool, breath, label, flags, contents };
   }
 
   /** Stores numbers in the format of the last level. */

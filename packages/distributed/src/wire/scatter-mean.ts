@@ -1,4 +1,5 @@
 import type { Carrier } from "../carrier.js";
+import { otherContents } from "../errors.js";
 import type { Breath } from "./breath.js";
 import type { MemoryPool, NumberPool } from "./pool.js";
 import { pieceLength } from "./shift.js";
@@ -17,6 +18,8 @@ export interface Exchanging {
   readonly unit?: number | undefined;
   /** One word, whose bits travel with the chunks: all ranks get those that any of them has set. */
   readonly flags?: Int32Array | undefined;
+  /** Tells what is averaged: it has to be the same on all ranks. Default 0. */
+  readonly contents?: number | undefined;
 }
 
 /** How a bucket is divided: each member averages a chunk of it, or all members average all of it. */
@@ -36,7 +39,7 @@ export interface OwnPart {
 export const chunkLength = (length: number, members: number, unit = 8): number =>
   Math.ceil(length / members / unit) * unit;
 
-/** Each chunk begins with the shift, the flags and the weight of its sender. */
+/** Each chunk begins with the shift, the flags, the contents and the weight of its sender. */
 const headerBytes = 16;
 
 /** Sends members their parts of the bucket, and computes the weighted mean of the parts that arrive, in float32. */
@@ -60,7 +63,7 @@ export async function scatter(
   { scope, format }: Level,
   { source, weight, division = "chunks" }: Contribution,
 ): Promise<() => Promise<OwnPart>> {
-  const { carrier, pool, breath, label, unit, flags } = exchanging;
+  const { carrier, pool, breath, label, unit, flags, contents = 0 } = exchanging;
   const members = carrier.members(scope);
   const chunks = division === "whole" ? 1 : members.length;
   const chunk = chunkLength(source.length, chunks, unit);
@@ -70,9 +73,10 @@ export async function scatter(
   for (let i = 0; i < chunks; i++) {
     const start = i * stride;
     const header = new DataView(send.buffer, send.byteOffset + start, headerBytes);
-    header.setInt32(0, source.shift);
+    header.setInt16(0, source.shift);
     // Memory of the pool has other bytes here.
-    header.setInt32(4, flags?.[0] ?? 0);
+    header.setUint16(2, flags?.[0] ?? 0);
+    header.setInt32(4, contents);
     header.setFloat64(8, weight);
     for (const { offset, count } of pieces(lengthOf(i))) {
       const place = start + headerBytes + offset * bytesOf(format);
@@ -93,9 +97,10 @@ export async function scatter(
     const parts = Array.from(members.keys(), (member) => {
       const start = member * stride;
       const header = new DataView(receive.buffer, receive.byteOffset + start, headerBytes);
-      if (flags) flags[0] = (flags[0] as number) | header.getInt32(4);
+      if (header.getInt32(4) !== contents) throw otherContents(carrier, label);
+      if (flags) flags[0] = (flags[0] as number) | header.getUint16(2);
       return {
-        shift: header.getInt32(0),
+        shift: header.getInt16(0),
         weight: header.getFloat64(8),
         bytes: receive.subarray(start + headerBytes, start + stride),
       };

@@ -6,6 +6,7 @@ import {
   leakyRelu,
   prelu,
   type Runtime,
+  relu,
   type SoftplusOptions,
   sigmoid,
   silu,
@@ -20,7 +21,7 @@ import { Module, parameter } from "../module.js";
 /** max(x, 0) */
 export class ReLU extends Module {
   forward(x: Tensor): Tensor {
-    return x.relu();
+    return relu(x);
   }
 }
 

@@ -6,7 +6,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor/functional";
-import { requireArguments } from "../arguments.js";
+import { requireArguments, requireTensors } from "../arguments.js";
 import { buffer, Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 
@@ -92,6 +92,7 @@ export abstract class BatchNorm extends Module {
 
   /** @param x [batch, ..., channels] */
   forward(x: Tensor): Tensor {
+    requireTensors(this.label, x);
     const { channels, eps, momentum } = this;
     if (
       x.shape.at(-1) !== channels ||

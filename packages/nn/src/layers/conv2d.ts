@@ -6,7 +6,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor/functional";
-import { requireArguments } from "../arguments.js";
+import { requireArguments, requireTensors } from "../arguments.js";
 import { defaultUniform, type Initializer, type InitOptions } from "../init.js";
 import { Module, parameter } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
@@ -80,6 +80,7 @@ export class Conv2d extends Module {
 
   /** @param x [batch, height, width, inChannels] */
   forward(x: Tensor): Tensor {
+    requireTensors(this.label, x);
     if (x.rank !== 4 || x.shape[3] !== this.inChannels)
       throw new ShapeError(
         `${this.label} needs an input [batch, height, width, ${this.inChannels}], not [${x.shape}]`,

@@ -1,11 +1,43 @@
 import type { Tensor } from "@halfstep/tensor/functional";
+import { requireArguments, requireTensors } from "../arguments.js";
 import { Module } from "../module.js";
 
-/** [batch, ...] as [batch, features]. */
+/** Options of {@link Flatten}. Negative axes count from the end. */
+export interface FlattenOptions {
+  /** The first axis that is joined. Default 1, which keeps the batch. */
+  readonly startAxis?: number;
+  /** The last axis that is joined. Default -1. */
+  readonly endAxis?: number;
+}
+
+/** Joins axes into one, as torch.nn.Flatten: by default [batch, ...] becomes [batch, features]. */
 export class Flatten extends Module {
+  readonly startAxis: number;
+  readonly endAxis: number;
+
+  constructor(options: FlattenOptions = {}) {
+    super();
+    requireArguments("new Flatten({ startAxis?, endAxis? })", options);
+    const { startAxis = 1, endAxis = -1 } = options;
+    this.startAxis = startAxis;
+    this.endAxis = endAxis;
+  }
+
+  /** @throws RangeError where `x` has no such axes, or `startAxis` is behind `endAxis` */
   forward(x: Tensor): Tensor {
-    const [batch = 1, ...rest] = x.shape;
+    requireTensors(this.label, x);
+    const { shape, rank } = x;
+    const [start, end] = [this.startAxis, this.endAxis].map((axis) =>
+      axis < 0 ? axis + rank : axis,
+    ) as [number, number];
+    // One axis [length] stays as it is, [length, 1]: there is a batch and no features.
+    if (this.startAxis === 1 && rank === 1) return x.reshape([...shape, 1]);
+    if (start < 0 || start > end || end >= rank)
+      throw new RangeError(
+        `${this.label} joins the axes ${this.startAxis} to ${this.endAxis}: [${shape}] has no such axes`,
+      );
     // A size of -1 would not be known for an empty batch.
-    return x.reshape([batch, rest.reduce((a, b) => a * b, 1)]);
+    const joined = shape.slice(start, end + 1).reduce((a, b) => a * b, 1);
+    return x.reshape([...shape.slice(0, start), joined, ...shape.slice(end + 1)]);
   }
 }

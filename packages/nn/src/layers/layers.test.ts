@@ -145,6 +145,12 @@ test.each(runtimes)("layers compute what their names say: %s", async (_, open) =
   expect(new Flatten().forward(runtime.zeros([2, 3, 4])).shape).toEqual([2, 12]);
   expect(new Flatten().forward(runtime.zeros([0, 3, 4])).shape).toEqual([0, 12]);
   expect(new Flatten().forward(runtime.zeros([2, 0, 4])).shape).toEqual([2, 0]);
+  const x = runtime.zeros([2, 3, 4, 5]);
+  expect(new Flatten({ startAxis: 2 }).forward(x).shape).toEqual([2, 3, 20]);
+  expect(new Flatten({ startAxis: 0, endAxis: 1 }).forward(x).shape).toEqual([6, 4, 5]);
+  expect(new Flatten({ startAxis: -3, endAxis: -2 }).forward(x).shape).toEqual([2, 12, 5]);
+  expect(() => new Flatten({ startAxis: 4 }).forward(x)).toThrow("[2,3,4,5] has no such axes");
+  expect(() => new Flatten({ startAxis: 2, endAxis: 1 }).forward(x)).toThrow("no such axes");
   const signed = runtime.tensor([-1, 0, 2]);
   closeTo(await valuesOf(new ReLU().forward(signed)), [0, 0, 2]);
   closeTo(await valuesOf(new Tanh().forward(signed)), [-1, 0, 2].map(Math.tanh));

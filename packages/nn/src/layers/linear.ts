@@ -8,7 +8,7 @@ import {
   unsqueeze,
   type Variable,
 } from "@halfstep/tensor/functional";
-import { requireArguments } from "../arguments.js";
+import { requireArguments, requireTensors } from "../arguments.js";
 import { defaultUniform, type Initializer, type InitOptions } from "../init.js";
 import { Module, parameter } from "../module.js";
 
@@ -50,6 +50,7 @@ export class Linear extends Module {
 
   /** @param x [..., inFeatures], or one vector [inFeatures] */
   forward(x: Tensor): Tensor {
+    requireTensors(this.label, x);
     if (x.shape.at(-1) !== this.inFeatures)
       throw new ShapeError(
         `${this.label} needs an input [..., ${this.inFeatures}], not [${x.shape}]`,

@@ -6,7 +6,7 @@ import {
   scaledDotProductAttention,
   type Tensor,
 } from "@halfstep/tensor/functional";
-import { requireArguments } from "../arguments.js";
+import { requireArguments, requireTensors } from "../arguments.js";
 import { type Initializer, uniform, zeros } from "../init.js";
 import { Module } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
@@ -77,6 +77,7 @@ export class MultiheadAttention extends Module {
     value: Tensor = key,
     options: Pick<AttentionOptions, "mask" | "isCausal" | "window"> = {},
   ): Tensor {
+    requireTensors(this.label, query, key, value);
     for (const x of [query, key, value])
       if (x.rank !== 3 || x.shape[2] !== this.size)
         throw new ShapeError(

@@ -15,7 +15,7 @@ import {
   unsqueeze,
   type Variable,
 } from "@halfstep/tensor/functional";
-import { requireArguments } from "../arguments.js";
+import { requireArguments, requireTensors } from "../arguments.js";
 import { defaultUniform } from "../init.js";
 import { Module, parameter } from "../module.js";
 
@@ -64,11 +64,14 @@ type States = readonly [hidden: Tensor, cell?: Tensor];
  * @throws TypeError where they are no object with the members of {@link RecurrentStates}
  */
 export function requireStates(layer: "LSTM" | "LSTMCell" | "GRU", states: object): void {
-  const members = ["hidden", "cell", "output"];
+  const kinds = layer === "GRU" ? ["hidden"] : ["hidden", "cell"];
+  const given = Object.entries(states).filter(([, state]) => state !== undefined);
   const isRecord = Object.getPrototypeOf(states) === Object.prototype;
-  if (isRecord && Object.keys(states).every((name) => members.includes(name))) return;
-  const example = layer === "GRU" ? "{ hidden: h0 }" : "{ hidden: h0, cell: c0 }";
-  throw new TypeError(`${layer}: the states before the first step are an object: pass ${example}`);
+  if (!isRecord || given.some(([name]) => name !== "output" && !kinds.includes(name)))
+    throw new TypeError(
+      `${layer}: the states before the first step are an object: pass { ${kinds.map((kind) => `${kind}: ${kind[0]}0`).join(", ")} }`,
+    );
+  requireTensors(layer, ...given.map(([, state]) => state));
 }
 
 /** A stack of layers of one kind of cell, each in one direction or in both. */
@@ -139,6 +142,7 @@ abstract class Recurrent extends Module {
     input: Tensor,
     { hidden, cell }: RecurrentStates,
   ): { readonly output: Tensor; readonly states: readonly Tensor[] } {
+    requireTensors(this.label, input);
     if (input.rank === 2) {
       const axis = this.batchFirst ? 0 : 1;
       const one = this.run(unsqueeze(input, axis), {

@@ -9,7 +9,7 @@ import {
   upsampleNearest3d,
   upsampleTrilinear3d,
 } from "@halfstep/tensor/functional";
-import { requireArguments } from "../arguments.js";
+import { requireArguments, requireTensors } from "../arguments.js";
 import { Module } from "../module.js";
 
 /** The interpolation, by torch's names. */
@@ -75,6 +75,7 @@ export class Upsample extends Module {
   }
 
   forward(x: Tensor): Tensor {
+    requireTensors(this.label, x);
     const { mode = "nearest", size, scale, alignCorners } = this.options;
     const options = { ...(size && { size }), ...(scale && { scale }) };
     if (mode !== "nearest" && mode !== "nearest-exact")

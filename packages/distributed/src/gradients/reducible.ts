@@ -1,0 +1,36 @@
+import type { Binding, Launch } from "@halfstep/device";
+
+/** The part of an optimizer that an exchange of its gradients uses: optimizers of `@halfstep/optim` on a runtime's target have it. */
+export interface ReducibleOptimizer<B> {
+  readonly target: { launch(launch: Launch<B>): void };
+  /** The gradients that are present, whole groups where possible. */
+  gradients(): Iterable<Binding<B>>;
+  /** The loss scales that gradients carry, as optimizers of `@halfstep/optim` tell a scaler. */
+  gradientMarks?(): Iterable<{ readonly marks: Iterable<"plain" | CarriedScale> }>;
+  /** With mode "zero1", each has parameters that `GradientExchange.shard()` gave. */
+  readonly paramGroups?: readonly { readonly params: ReducibleParameters<B> }[];
+}
+
+/** What an exchange has to know of a loss scale. */
+export interface CarriedScale {
+  readonly isUnscaled: boolean;
+  readonly countsStores?: boolean;
+}
+
+/** The parameters of one group of an optimizer. */
+export interface ReducibleParameters<B> {
+  readonly gradients: B;
+  readonly segments: readonly Segment[];
+  hasGradient?(segment: number): boolean;
+  readonly shard?: object;
+}
+
+/** The place and shape of one gradient among flat gradients. */
+export interface Segment {
+  readonly offset: number;
+  readonly shape: readonly number[];
+}
+
+/** The places of the parameters that have gradients in this step. */
+export const presentIn = <B>(params: ReducibleParameters<B>): readonly number[] =>
+  [...params.segments.keys()].filter((segment) => params.hasGradient?.(segment) ?? true);
