@@ -54,6 +54,11 @@ export interface TrainingHook extends Partial<Stateful> {
   readonly beforeSave?: () => Promise<void>;
   /** Called after a checkpoint was saved: the processes of a job wait until the one that saves for all has done so. */
   readonly afterSave?: () => Promise<void>;
+  /**
+   * Called once when training goes on from a checkpoint between two steps: all states are loaded, and no step was taken. A hook with this
+   * function that had ended training decides anew: it calls `stop()` again, or training goes on.
+   */
+  readonly onResume?: (training: Training) => void | Promise<void>;
   /** Called after each submitted step. Training continues when it resolves. */
   readonly afterStep?: (training: Training) => void | Promise<void>;
 }
@@ -94,6 +99,8 @@ export interface EvaluationState {
   readonly bestStep: number;
   /** Evaluations since then. */
   readonly worse: number;
+  /** In checkpoints: whether a signal has ended the evaluation of the last step. It is repeated when training goes on from there. */
+  readonly isPending?: boolean;
 }
 
 /** A hook that evaluates, with its results. */
@@ -103,7 +110,8 @@ export interface EvaluationHook extends TrainingHook {
 
 /**
  * A hook that evaluates at an interval, reports the results, saves the best checkpoint, and optionally stops early. A NaN
- * score is never better. An evaluation that a signal has ended early (`isAborted`) does not count, and is not reported.
+ * score is never better. An evaluation that a signal has ended early (`isAborted`) does not count, and is not reported: a run that goes on
+ * from there repeats it. So does one that stopped early and is given more `patience`: it goes on.
  *
  * @example
  * hooks: {
@@ -131,6 +139,7 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
   if (!(patience >= 1)) throw new RangeError(`patience is ${patience}: it must be at least 1`);
   if (!(minDelta >= 0)) throw new RangeError(`minDelta is ${minDelta}: it must be at least 0`);
   let state: EvaluationState = { best: null, bestStep: 0, worse: 0 };
+  let isPending = false;
   const isBetter = (value: number): boolean =>
     state.best === null
       ? !Number.isNaN(value)
@@ -148,7 +157,11 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
   const evaluateNow = async (training: Training): Promise<void> => {
     await training.settled();
     const evaluation = await evaluated();
-    if ((evaluation as Partial<Evaluation> | undefined)?.isAborted) return;
+    if ((evaluation as Partial<Evaluation> | undefined)?.isAborted) {
+      isPending = true;
+      return;
+    }
+    isPending = false;
     const value = score(evaluation);
     if (typeof value !== "number")
       throw new TypeError(
@@ -170,12 +183,20 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
     get state() {
       return state;
     },
-    afterStep: (training) => (isDue(every, training) ? evaluateNow(training) : undefined),
-    stateDict: () => state,
-    loadStateDict({ best, bestStep, worse }: EvaluationState) {
+    afterStep(training) {
+      if (isDue(every, training)) return evaluateNow(training);
+      isPending = false;
+    },
+    onResume(training) {
+      if (isPending) return evaluateNow(training);
+      if (state.worse >= patience) training.stop();
+    },
+    stateDict: () => (isPending ? { ...state, isPending } : state),
+    loadStateDict({ best, bestStep, worse, ...saved }: EvaluationState) {
       if (!(best === null || typeof best === "number") || !isCount(bestStep) || !isCount(worse))
         throw new TypeError("the state of an evaluation needs best, bestStep and worse");
       state = { best, bestStep, worse };
+      isPending = saved.isPending === true;
     },
   };
 }
@@ -209,7 +230,7 @@ export function requireEvery(name: string, every: Every): void {
 /** What training calls of a hook. */
 const members: Readonly<Record<keyof TrainingHook, true>> = {
   ...{ record: true, onCompile: true, onStep: true, onEvaluation: true, beforeSave: true },
-  ...{ afterSave: true, afterStep: true, stateDict: true, loadStateDict: true },
+  ...{ afterSave: true, onResume: true, afterStep: true, stateDict: true, loadStateDict: true },
 };
 
 /** Throws for a hook with nothing that training calls, and for members that it calls and that are no functions. */

@@ -54,6 +54,8 @@ export class TrainingRun<Batch> {
   #window: Window | undefined;
   #isAborted = false;
   #isStopped: boolean;
+  /** The hook that has ended training. */
+  #stoppedBy: string | undefined;
   /** The place of the last saved or loaded checkpoint. */
   #saved: string;
   /** Statistics of the plans of the first step's micro-steps. */
@@ -73,7 +75,9 @@ export class TrainingRun<Batch> {
     this.#step = state.step;
     this.#epoch = state.epoch;
     this.#batch = state.batch;
-    this.#isStopped = state.isStopped;
+    this.#stoppedBy = state.stoppedBy;
+    const decidesAnew = hooks[state.stoppedBy ?? ""]?.onResume !== undefined;
+    this.#isStopped = state.isStopped && !decidesAnew;
     this.#saved = `${state.step}.${state.microLosses.length}`;
     const tell = toldToAll([onStep, ...Object.values(hooks).map((hook) => hook.onStep)]);
     const reporting = { scaler, lr, precision: state.recipe, allowNonFiniteLoss, tell };
@@ -85,6 +89,9 @@ export class TrainingRun<Batch> {
 
   async train(): Promise<void> {
     const { batches, batchesFrom } = this.#options;
+    const isBetweenSteps = this.#start.microLosses.length === 0;
+    if (this.#checkpoint && isBetweenSteps)
+      await this.#callHooks("onResume", this.#batch === 0 && this.#epoch > 0);
     while (!this.#isOver()) {
       const epoch = this.#epoch;
       const first = this.#batch;
@@ -184,7 +191,7 @@ export class TrainingRun<Batch> {
       const isEpochEnd = isDone && !(await this.#phases.during("data", () => source.hasNext()));
       if (isDone) this.#batch += batches.length;
       if (isEpochEnd) this.#endEpoch();
-      await this.#between(isEpochEnd);
+      await this.#callHooks("afterStep", isEpochEnd);
     }
   }
 
@@ -265,17 +272,19 @@ export class TrainingRun<Batch> {
     this.#micro = microLosses.map((loss, i) => ({ loss, weight: (counts[i] as number) / total }));
   }
 
-  async #between(isEpochEnd: boolean): Promise<void> {
+  async #callHooks(member: "afterStep" | "onResume", isEpochEnd: boolean): Promise<void> {
     const { checkpoints } = this.#options;
     let isWanted = false;
     let isBest = false;
     let isSettling = false;
+    let called = "";
     const training: Training = {
       step: this.#step,
       epochs: this.#epoch,
       isEpochEnd,
       stop: () => {
         this.#isStopped = true;
+        this.#stoppedBy = called;
       },
       settled: () => {
         isSettling = true;
@@ -293,8 +302,9 @@ export class TrainingRun<Batch> {
         });
       },
     };
-    for (const hook of Object.values(this.#hooks)) {
-      const underWay = hook.afterStep?.(training);
+    for (const [name, hook] of Object.entries(this.#hooks)) {
+      called = name;
+      const underWay = hook[member]?.(training);
       if (!underWay) continue;
       if (!isSettling) this.#meter.pause();
       await this.#phases.during("evaluation", async () => underWay);
@@ -316,7 +326,7 @@ export class TrainingRun<Batch> {
   async #save(best: boolean): Promise<void> {
     const { checkpoints } = this.#options;
     const place = `${this.#step}.${this.#micro.length}`;
-    if (!checkpoints || place === this.#saved) return;
+    if (!checkpoints || (place === this.#saved && !best)) return;
     // Throws after a failure of the device: a checkpoint would be wrong then.
     await this.#reporter.flush();
     this.#meter.pause();
@@ -333,7 +343,7 @@ export class TrainingRun<Batch> {
       microLosses: await Promise.all(this.#micro.map(({ loss }) => lossValue(loss))),
       ...{ applied: this.#reporter.applied, scale: this.#reporter.scale },
       ...this.#bytes(),
-      isStopped: this.#isStopped,
+      ...(this.#isStopped ? { isStopped: true, stoppedBy: this.#stoppedBy } : { isStopped: false }),
     };
     const everything = { parts, scaler, hooks: this.#hooks };
     const states = await collectStates(everything, training);

@@ -61,6 +61,8 @@ export interface TrainingState {
   readonly stepBytes: number;
   /** Whether a hook has ended training. */
   readonly isStopped: boolean;
+  /** The name of that hook. */
+  readonly stoppedBy?: string | undefined;
 }
 
 /** A setting that must be the same in a resumed run. */

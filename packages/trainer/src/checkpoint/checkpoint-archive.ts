@@ -54,8 +54,8 @@ export class CheckpointArchive implements CheckpointStore {
   }
 
   /**
-   * Saves a checkpoint, and removes those that rotation no longer keeps. An existing whole checkpoint of the same step stays. Checkpoints
-   * of later steps belong to an abandoned continuation or are damaged, and are removed.
+   * Saves a checkpoint, and removes those that rotation no longer keeps. An existing whole checkpoint of the same step stays, unless this one
+   * is the best. Checkpoints of later steps belong to an abandoned continuation or are damaged, and are removed.
    * @throws StorageError; TypeError where a state cannot be saved
    */
   async save(content: CheckpointContent): Promise<void> {
@@ -63,11 +63,12 @@ export class CheckpointArchive implements CheckpointStore {
     const before = await this.#entries();
     const same = before.filter((entry) => nameOf(entry) === nameOf(content));
     const areWhole = await Promise.all(same.map((entry) => this.#isWhole(entry)));
-    if (!areWhole.includes(true)) {
+    const isBest = same.some(({ best }, i) => best && areWhole[i]);
+    if (!areWhole.includes(true) || (content.best && !isBest)) {
       const best = content.best ? ".best" : "";
       const name = `${nameOf(content)}${best}.${await sha256OfBytes(bytes)}.safetensors`;
       await this.#storing(name, () => this.#files.write(name, bytes));
-      for (const damaged of same) if (damaged.name !== name) await this.#remove(damaged);
+      for (const replaced of same) if (replaced.name !== name) await this.#remove(replaced);
     }
     for (const entry of before) if (isAfter(entry, content)) await this.#remove(entry);
     await this.#rotate();

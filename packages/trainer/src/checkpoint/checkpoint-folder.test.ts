@@ -137,10 +137,14 @@ describe("CheckpointFolder", () => {
     expect(readdirSync(directory).sort()).toEqual(["notes.txt", "step-00000001", "step-00000003"]);
   });
 
-  it("replaces one of the same step only where that is damaged", async () => {
+  it("replaces one of the same step only where that is damaged, and marks it as the best", async () => {
     const folder = await saved(content(1));
+    const before = readFileSync(join(directory, "step-00000001", "state.json"));
     await folder.save(content(1, { best: true }));
-    expect((await folder.newest()).checkpoint?.best).toBe(false);
+    expect((await folder.newest()).checkpoint?.best).toBe(true);
+    expect(readFileSync(join(directory, "step-00000001", "state.json"))).toEqual(before);
+    await folder.save(content(1));
+    expect((await folder.newest()).checkpoint?.best).toBe(true);
     rmSync(join(directory, "step-00000001", "state.json"));
     await folder.save(content(1, { best: true }));
     expect((await folder.newest()).checkpoint?.best).toBe(true);

@@ -1,7 +1,13 @@
 import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { StorageError, storing, storingAsync } from "../errors.js";
-import { type FileSystem, nodeFileSystem, syncDirectory } from "../files/file-system.js";
+import {
+  type FileSystem,
+  filling,
+  nodeFileSystem,
+  syncDirectory,
+  writeNewFile,
+} from "../files/file-system.js";
 import { makeDirectory } from "../files/make-directory.js";
 import type {
   Checkpoint,
@@ -11,6 +17,7 @@ import type {
 } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
 import { isAfter, nameOf, placeOf as placeOfName } from "./checkpoint-name.js";
+import { formatManifest, manifestName } from "./manifest.js";
 import { readCheckpoint, readManifest } from "./read-checkpoint.js";
 import { prepareCheckpoint } from "./write-checkpoint.js";
 
@@ -48,7 +55,7 @@ export class CheckpointFolder implements CheckpointStore {
 
   /**
    * Saves a checkpoint, and removes those that rotation no longer keeps. An existing whole checkpoint of the same step
-   * stays. Checkpoints of later steps belong to an abandoned continuation or are damaged, and are removed first.
+   * stays, and is marked if this one is the best. Checkpoints of later steps belong to an abandoned continuation or are damaged, and are removed first.
    * @throws StorageError; TypeError where a state cannot be saved
    */
   async save(content: CheckpointContent): Promise<void> {
@@ -62,7 +69,10 @@ export class CheckpointFolder implements CheckpointStore {
       for (const other of await this.list()) {
         if (isNewer(other, path)) await this.#discard(other);
         if (other !== path) continue;
-        if (await isWhole(path)) return await this.#remove(partial);
+        if (await isWhole(path)) {
+          if (content.best) await this.#markBest(path);
+          return await this.#remove(partial);
+        }
         await this.#discard(path);
       }
       await storingAsync(path, () => this.#fs.rename(partial, path));
@@ -132,6 +142,19 @@ export class CheckpointFolder implements CheckpointStore {
       if (manifest?.best) return path;
     }
     return undefined;
+  }
+
+  /** Replaces the manifest by one that says so. */
+  async #markBest(path: string): Promise<void> {
+    const manifest = await readManifest(path);
+    if (manifest.best) return;
+    // A file more in its folder would damage the checkpoint if the process ended here.
+    const beside = `${path}.manifest${suffixes.partial}`;
+    await storingAsync(beside, () =>
+      writeNewFile(this.#fs, beside, filling(formatManifest({ ...manifest, best: true }))),
+    );
+    await storingAsync(path, () => this.#fs.rename(beside, join(path, manifestName)));
+    await this.#sync(path);
   }
 
   /** Removes a checkpoint by a rename first, so that a process that ends in between leaves none that looks damaged. */
