@@ -41,7 +41,7 @@ export class ExchangeError extends Error {
   }
 }
 
-/** Ranks average the gradients of different parameters. */
+/** Ranks average different things. */
 export const otherContents = (
   { rank }: { readonly rank: number },
   collective = "an exchange",
@@ -49,6 +49,6 @@ export const otherContents = (
   new ExchangeError("mismatch", {
     ...{ rank, collective },
     fact:
-      "in this step, ranks have gradients of different parameters. " +
+      "ranks average different things: give all the same options, and in a step gradients of the same parameters. " +
       "Where a rank does not use a parameter p, add p.sum().mul(0) to its loss",
   });

@@ -11,7 +11,7 @@ export {
   type ReduceOptions,
   type ShardedVariables,
 } from "./gradients/gradient-exchange.js";
-export type { ReducibleOptimizer, ReducibleParameters } from "./gradients/reducible.js";
+export type { Reducible, ReducibleOptimizer, ReducibleParameters } from "./gradients/reducible.js";
 export { type InProcessOptions, inProcess } from "./in-process/in-process.js";
 export { StatisticsExchange } from "./statistics/statistics-exchange.js";
 export {

@@ -22,6 +22,7 @@ import type { KeptGroup, StepObserver, WritableGroup } from "./step-observer.js"
 export interface WatchedOptimizer<B> {
   readonly target: ResidentTarget<B>;
   readonly lastControl: Binding<B> | undefined;
+  readonly storages: readonly string[];
   keptGroups(): readonly WritableGroup<B>[];
   observe(observer: StepObserver<B>): () => void;
 }

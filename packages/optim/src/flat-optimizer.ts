@@ -188,6 +188,11 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     return this.#lastControl;
   }
 
+  /** How each group keeps its parameters, in the order of {@link paramGroups}: "plain", "master" and others. */
+  get storages(): readonly string[] {
+    return this.#groups.map(({ storage }) => storage.name);
+  }
+
   /** The groups with their storage, in the order of {@link paramGroups}. Throws a ShardError for a shard. */
   keptGroups(): readonly WritableGroup<B>[] {
     this.#refuseShards();

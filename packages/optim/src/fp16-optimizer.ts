@@ -75,8 +75,9 @@ export class FP16Optimizer<
     requireOptions("FP16Optimizer", options);
     const { staticLossScale = 1, dynamicLossScale = false, dynamicLossArgs = {} } = options;
     const { target } = optimizer;
-    for (const { params, storage } of innermost(optimizer).keptGroups())
-      if (storage.name === "plain")
+    const { storages } = innermost(optimizer);
+    for (const [group, { params }] of optimizer.paramGroups.entries())
+      if (storages[group] === "plain")
         throw new TypeError(
           `${params.segments[0]?.name ?? "a group"} is kept as ${params.dtype} without masters, which FP16Optimizer is for: make the optimizer with storage: "master"`,
         );

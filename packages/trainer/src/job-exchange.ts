@@ -41,6 +41,7 @@ export interface JobExchangeOptions {
   readonly powerSgd?: number | undefined;
   /** The number of the last step of training. */
   readonly lastStep: number;
+  /** Ranks begin with those of rank 0. */
   readonly parameters: Iterable<Variable>;
   /** A model whose batch norms normalise by the batch of all ranks: see `syncBatchNorm`. Not with "diloco". Default: none. */
   readonly synchronized?: Module | undefined;
@@ -91,10 +92,12 @@ export interface JobExchange {
   readonly begin: (share: BatchShare) => void;
 }
 
+const modes: readonly ExchangeMode[] = ["allReduce", "zero1", "auto", "diloco"];
+
 /**
- * The exchange between the ranks of a job; none where this process is the only one.
+ * The exchange between the ranks of a job, which begin with the parameters of rank 0; none where this process is the only one.
  * @throws TypeError where batch norms are to be synchronized between ranks that train alone, and for `powerSgd` with another mode than
- * "allReduce"
+ * "allReduce"; RangeError for another mode
  */
 export async function jobExchange(
   job: Job | undefined,
@@ -107,6 +110,10 @@ export async function jobExchange(
     shard: (groups) => groups,
     complete: async () => {},
   };
+  if (!modes.includes(mode))
+    throw new RangeError(
+      `mode is ${JSON.stringify(mode)}: it must be ${modes.map((each) => JSON.stringify(each)).join(", ")}`,
+    );
   const carrier = job?.carrier;
   if (!carrier) return alone;
   if (synchronized && mode === "diloco")
@@ -133,6 +140,7 @@ export async function jobExchange(
     ...{ mode: agreed, wire, signal },
     ...(powerSgd !== undefined && { compress: { powerSgd: { rank: powerSgd } } }),
   });
+  await gradients.begin(parameters);
   const complete = (): Promise<void> => gradients.complete();
   return {
     shard(groups) {

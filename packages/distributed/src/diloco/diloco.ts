@@ -1,5 +1,7 @@
 import type { Variable } from "@halfstep/tensor/functional";
+import { requireCarrier, requireOptions } from "../arguments.js";
 import type { Carrier } from "../carrier.js";
+import { parametersOf, readValues, shareFirst, writeValues } from "../parameters.js";
 import { subtractTo } from "../wire/arithmetic.js";
 import { Breath } from "../wire/breath.js";
 import { Exchange } from "../wire/exchange.js";
@@ -40,18 +42,18 @@ export interface DiLoCoState {
 export class DiLoCo {
   readonly #parameters: readonly Variable[];
   readonly #exchange: Exchange;
-  readonly #start: Exchange;
   readonly #innerSteps: number;
   readonly #lastStep: number | undefined;
   readonly #lr: number;
   readonly #momentum: number;
   #state: DiLoCoState | undefined;
 
-  constructor(
-    carrier: Carrier,
-    parameters: Iterable<Variable>,
-    { innerSteps = 20, lastStep, lr = 0.7, momentum = 0.8, wire = "float16" }: DiLoCoOptions = {},
-  ) {
+  /** @throws TypeError for parameters that are not float32; RangeError for options out of range or unknown */
+  constructor(carrier: Carrier, parameters: Iterable<Variable>, options: DiLoCoOptions = {}) {
+    const call = "new DiLoCo(carrier, parameters, options)";
+    requireCarrier(call, carrier);
+    requireOptions(call, options, ["innerSteps", "lastStep", "lr", "momentum", "wire"]);
+    const { innerSteps = 20, lastStep, lr = 0.7, momentum = 0.8, wire = "float16" } = options;
     if (!Number.isSafeInteger(innerSteps) || innerSteps < 1)
       throw new RangeError(`innerSteps is ${innerSteps}: it must be a whole number from 1 on`);
     if (!(lr > 0) || !Number.isFinite(lr))
@@ -60,9 +62,15 @@ export class DiLoCo {
       throw new RangeError(
         `momentum is ${momentum}: it must be from 0 up to, but not including, 1`,
       );
-    this.#parameters = [...new Set(parameters)];
+    if (lastStep !== undefined && !(lastStep >= 0))
+      throw new RangeError(`lastStep is ${lastStep}: it must be a number from 0 on`);
+    this.#parameters = parametersOf(call, parameters);
+    for (const { name, dtype } of this.#parameters)
+      if (dtype !== "float32")
+        throw new TypeError(
+          `DiLoCo averages parameters, and ${name} is stored as ${dtype}, in which small changes are lost: keep parameters in float32, and cast by autocast`,
+        );
     this.#exchange = new Exchange(carrier, { wire });
-    this.#start = new Exchange(carrier, { wire: "float32" });
     this.#innerSteps = innerSteps;
     this.#lastStep = lastStep;
     this.#lr = lr;
@@ -71,11 +79,8 @@ export class DiLoCo {
 
   /** Gives all ranks the parameters of rank 0. Call it before training. */
   async begin(): Promise<void> {
-    const shared = await this.#read();
-    const { rank } = this.#start.carrier;
-    await this.#start.mean(shared, { weight: rank === 0 ? 1 : 0, label: "the first parameters" });
+    const shared = await shareFirst(this.#exchange.carrier, this.#parameters);
     this.#state = { shared, momentum: new Float32Array(shared.length) };
-    await this.#write(shared);
   }
 
   /** After every step: the outer step, where it is due. */
@@ -104,7 +109,7 @@ export class DiLoCo {
 
   async #outerStep(label: string): Promise<void> {
     const { shared, momentum } = this.#begun();
-    const own = await this.#read();
+    const own = await readValues(this.#parameters);
     const { length } = shared;
     const gradient = new Float32Array(length);
     const next = { shared: new Float32Array(length), momentum: new Float32Array(length) };
@@ -126,31 +131,7 @@ export class DiLoCo {
       nesterovStep(of(next.shared), of(next.momentum), of(gradient), rates);
     });
     this.#state = next;
-    await this.#write(next.shared);
-  }
-
-  /** The values of all parameters, one after another. */
-  async #read(): Promise<Float32Array> {
-    const values = new Float32Array(this.#parameters.reduce((sum, { size }) => sum + size, 0));
-    const arrays = await Promise.all(this.#parameters.map((parameter) => parameter.toArray()));
-    let offset = 0;
-    for (const array of arrays) {
-      values.set(array, offset);
-      offset += array.length;
-    }
-    return values;
-  }
-
-  async #write(values: Float32Array): Promise<void> {
-    const runtime = this.#parameters[0]?.runtime;
-    await runtime?.step(() => {
-      let offset = 0;
-      for (const parameter of this.#parameters) {
-        const part = values.subarray(offset, offset + parameter.size);
-        parameter.assign(runtime.tensor(part, parameter.shape));
-        offset += parameter.size;
-      }
-    });
+    await writeValues(this.#parameters, next.shared);
   }
 }
 

@@ -1,3 +1,4 @@
+import { requireCarrier } from "../arguments.js";
 import type { Carrier } from "../carrier.js";
 import { hashOf } from "../hash.js";
 import type { GradientExchangeMode } from "./gradient-exchange.js";
@@ -9,6 +10,7 @@ import type { GradientExchangeMode } from "./gradient-exchange.js";
  * @param adapter describes the adapter and its driver: `runtime.label`.
  */
 export async function agreedMode(carrier: Carrier, adapter: string): Promise<GradientExchangeMode> {
+  requireCarrier("agreedMode(carrier, adapter)", carrier);
   const own = hashOf(adapter);
   const bounds = Int32Array.of(own, -own);
   await carrier.max(bounds, { label: "the adapters" });

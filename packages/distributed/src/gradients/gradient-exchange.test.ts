@@ -1,6 +1,7 @@
 import { requestTestDevice } from "@halfstep/device/testing";
-import { SGD } from "@halfstep/optim";
-import { cpuRuntime, flatten, gpuRuntime, HostOpError } from "@halfstep/tensor";
+import { GradScaler } from "@halfstep/grad-scaler";
+import { FP16Optimizer, SGD } from "@halfstep/optim";
+import { ampPrimitives, cpuRuntime, flatten, gpuRuntime, HostOpError } from "@halfstep/tensor";
 import { describe, expect, test } from "vitest";
 import { cutCarrier, open, type Rank, train } from "../../test/training-ranks.js";
 import type { Carrier } from "../carrier.js";
@@ -279,7 +280,7 @@ describe("parameters that ranks do not use in the same steps", () => {
       for (const end of ends)
         expect(String((end as PromiseRejectedResult).reason)).toMatch(
           // Carriers within a process compare labels, too.
-          /ranks have gradients of different parameters\. Where a rank does not use a parameter p, add|this rank calls/,
+          /ranks average different things: .* Where a rank does not use a parameter p, add|this rank calls/,
         );
       expect(await Promise.all(all.map((rank) => rank.values()))).toEqual(before);
     },
@@ -304,4 +305,115 @@ describe("parameters that ranks do not use in the same steps", () => {
       "reduce(): no parameter has a gradient: call it behind backward()",
     );
   });
+});
+
+describe("ranks that begin", () => {
+  const open = (carrier: Carrier, mode: "allReduce" | "zero1") => {
+    const runtime = cpuRuntime();
+    const values = Float32Array.from({ length: 300 }, (_, i) => Math.sin(i * (carrier.rank + 1)));
+    const weight = runtime.variable(values, [300], { requiresGrad: true, name: "weight" });
+    const exchange = new GradientExchange(carrier, { mode, wire: "float32" });
+    return { runtime, values, weight, exchange };
+  };
+  const ranksOf = (mode: "allReduce" | "zero1") =>
+    inProcess(2, { hosts: ["a", "b"] }).map((carrier) => open(carrier, mode));
+
+  test.each(["allReduce", "zero1"] as const)(
+    "by %s: all get the values of rank 0",
+    async (mode) => {
+      const ranks = ranksOf(mode);
+      await Promise.all(ranks.map(({ exchange, weight }) => exchange.begin([weight])));
+      for (const { weight } of ranks) expect(await weight.toArray()).toEqual(ranks[0]?.values);
+      await expect(ranks[0]?.exchange.begin([])).rejects.toThrow("pass model.parameters()");
+    },
+  );
+
+  /** A rank with an optimizer for each of two groups, which one call of shard() has divided. */
+  const withTwoOptimizers = (mode: "allReduce" | "zero1") => {
+    const { runtime, weight, exchange } = open(inProcess(2)[0] as Carrier, mode);
+    const other = runtime.variable(new Float32Array(300), [300], { requiresGrad: true });
+    const groups = exchange.shard(runtime, [flatten([weight]), flatten([other])]);
+    const optimizers = groups.map((group) => new SGD(runtime.target, group, { lr: 1 }));
+    const scaler = new GradScaler(ampPrimitives(runtime));
+    const recording = (calls: (all: typeof optimizers) => void) =>
+      runtime.step(() => {
+        scaler.scale(weight.mul(other).sum()).backward();
+        calls(optimizers);
+      });
+    return { exchange, scaler, recording };
+  };
+
+  test.each(["allReduce", "zero1"] as const)(
+    "by %s: gradients that are unscaled already are refused",
+    async (mode) => {
+      const { exchange, scaler, recording } = withTwoOptimizers(mode);
+      const calls = recording((all) => {
+        for (const each of all) scaler.unscale(each);
+        exchange.reduce(all);
+      });
+      await expect(calls).rejects.toThrow("call reduce() before unscale(), behind backward()");
+    },
+  );
+
+  test("by zero1: what is divided together is averaged together, once, and before the step", async () => {
+    const { exchange, scaler, recording } = withTwoOptimizers("zero1");
+    const [first] = await Promise.allSettled([recording(([a]) => a && exchange.reduce(a))]);
+    expect(String((first as PromiseRejectedResult).reason)).toContain("all of its optimizers");
+    const later = recording((all) => scaler.step(all));
+    await expect(later).rejects.toThrow("call reduce() of the exchange before the step");
+    const twice = recording((all) => {
+      exchange.reduce(all);
+      exchange.reduce(all);
+    });
+    await expect(twice).rejects.toThrow("call reduce() once a step");
+  });
+});
+
+test.each([
+  ["allReduce", 1],
+  ["allReduce", 2],
+  ["zero1", 2],
+] as const)("by %s, %d ranks: FP16Optimizer steps masters by the means", async (mode, size) => {
+  const found = await Promise.all(
+    inProcess(size, { hosts: ["a", "b"].slice(0, size) }).map(async (carrier) => {
+      const runtime = cpuRuntime();
+      const weight = runtime.variable(new Float32Array(300).fill(1), [300], {
+        ...{ requiresGrad: true, dtype: "float16", name: "weight" },
+      });
+      const exchange = new GradientExchange(carrier, { mode, wire: "float32" });
+      const params = exchange.shard(runtime, [flatten([weight])]).map((each) => ({ params: each }));
+      const inner = new SGD(runtime.target, params, { lr: 2 ** -14 });
+      const optimizer = new FP16Optimizer(inner, { staticLossScale: 128, verbose: false });
+      for (let step = 0; step < 8; step++)
+        await runtime.step(() => {
+          // Both means are 1.
+          optimizer.backward(weight.mul(size === 1 ? 1 : carrier.rank * 2).sum());
+          exchange.reduce(optimizer);
+          optimizer.step();
+          optimizer.zeroGrad();
+        });
+      return [...(await weight.toArray())];
+    }),
+  );
+  // A step is an eighth of a unit in the last place of float16 below 1: only masters add them up.
+  for (const weights of found) expect(new Set(weights)).toEqual(new Set([1 - 2 ** -11]));
+});
+
+test("options and arguments that mean nothing are refused", () => {
+  const carrier = inProcess(2)[0] as Carrier;
+  const make =
+    (options: object, own = carrier) =>
+    () =>
+      new GradientExchange(own, options);
+  expect(make({ mode: "auto" })).toThrow('mode is "auto": it must be "allReduce", "zero1"');
+  expect(make({ wire: "fp16" })).toThrow('wire is "fp16": it must be "float32", "float16",');
+  expect(make({ powerSgd: { rank: 4 } })).toThrow("there is no option powerSgd; pass any of wire,");
+  for (const compress of [true, {}, { powerSGD: { rank: 4 } }])
+    expect(make({ compress })).toThrow("pass { powerSgd: { rank } }");
+  expect(make({}, null as never)).toThrow("the carrier is null: pass what await init()");
+  const { reduce } = new GradientExchange(carrier);
+  for (const wrong of [undefined, null, "x", {}, [], [{}]])
+    expect(() => reduce.call(new GradientExchange(carrier), wrong as never)).toThrow(
+      "reduce(optimizers): pass an optimizer of @halfstep/optim, or several",
+    );
 });

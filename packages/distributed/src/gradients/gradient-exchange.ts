@@ -9,18 +9,32 @@ import {
   type HostPart,
   hostLaunch,
   type Runtime,
+  type Variable,
 } from "@halfstep/tensor/functional";
+import { requireCarrier, requireOneOf, requireOptions, requireWeight } from "../arguments.js";
 import type { Carrier } from "../carrier.js";
 import type { CompressionState } from "../compress/matrix-states.js";
 import { type CompressedGroup, PowerSgd, type PowerSgdOptions } from "../compress/power-sgd.js";
+import { parametersOf, shareFirst } from "../parameters.js";
 import type { ParameterShard } from "../shards/parameter-shard.js";
 import { ShardedParameters } from "../shards/sharded-parameters.js";
 import { allFinite } from "../wire/all-finite.js";
-import { Exchange, type ExchangeOptions, type MeanOptions } from "../wire/exchange.js";
+import {
+  Exchange,
+  type ExchangeOptions,
+  exchangeOptions,
+  type MeanOptions,
+} from "../wire/exchange.js";
 import { AgreedStop } from "./agreed-stop.js";
 import { contentsOf } from "./contents.js";
 import { packed } from "./packed.js";
-import { presentIn, type ReducibleOptimizer, type Segment } from "./reducible.js";
+import {
+  presentIn,
+  type Reducible,
+  type ReducibleOptimizer,
+  reducible,
+  type Segment,
+} from "./reducible.js";
 import { RowsExchange } from "./rows-exchange.js";
 import { exchangeFlags, StepExchange } from "./step-exchange.js";
 
@@ -29,6 +43,11 @@ import { exchangeFlags, StepExchange } from "./step-exchange.js";
  * All ranks then get the parameters of all, so that adapters that round otherwise cannot make ranks differ.
  */
 export type GradientExchangeMode = "allReduce" | "zero1";
+
+const known = [
+  ...exchangeOptions,
+  ...["mode", "compress", "buckets", "leastBytes", "signal"],
+] as const;
 
 /** Flat parameters of which this rank steps its shard. */
 export type ShardedVariables = FlatVariables & { readonly shard?: ParameterShard };
@@ -82,18 +101,16 @@ export class GradientExchange {
   /** By the most parts of a group: a plan is cached by its host ops. */
   readonly #ops = new Map<number, HostOp>();
 
-  /** @throws RangeError for a number of buckets or bytes that is not a whole number from 1 on. */
-  constructor(
-    carrier: Carrier,
-    {
-      mode = "allReduce",
-      buckets = 5,
-      leastBytes = 2 ** 20,
-      compress,
-      signal,
-      ...options
-    }: GradientExchangeOptions = {},
-  ) {
+  /**
+   * @throws RangeError for a number of buckets or bytes that is not a whole number from 1 on, another mode or wire, and unknown options.
+   * TypeError for `compress` with mode "zero1".
+   */
+  constructor(carrier: Carrier, options: GradientExchangeOptions = {}) {
+    const call = "new GradientExchange(carrier, options)";
+    requireCarrier(call, carrier);
+    requireOptions(call, options, known);
+    const { mode = "allReduce", buckets = 5, leastBytes = 2 ** 20, compress, signal } = options;
+    requireOneOf("mode", mode, ["allReduce", "zero1"]);
     for (const [name, value] of Object.entries({ buckets, leastBytes }))
       if (!Number.isSafeInteger(value) || value < 1)
         throw new RangeError(`${name} is ${value}: it must be a whole number from 1 on`);
@@ -101,15 +118,30 @@ export class GradientExchange {
     this.#stop = new AgreedStop(signal);
     // A single rank has no step to agree on.
     this.signal = (carrier.size === 1 && signal) || this.#stop.signal;
-    this.#exchange = new Exchange(carrier, options);
+    const { wire, alwaysFloat32, predivide } = options;
+    this.#exchange = new Exchange(carrier, { wire, alwaysFloat32, predivide });
     this.#rows = new RowsExchange(this.#exchange);
     if (compress && mode === "zero1")
       throw new TypeError(
         'compress is for mode "allReduce": with "zero1" no rank has whole matrices of gradients',
       );
+    if (compress !== undefined && compress?.powerSgd?.rank === undefined)
+      throw new TypeError("compress names no way to do so: pass { powerSgd: { rank } }");
     this.#powerSgd = compress && new PowerSgd(this.#exchange, compress.powerSgd);
     this.#buckets = buckets;
     this.#leastBytes = leastBytes;
+  }
+
+  /**
+   * Gives all ranks the values that rank 0 has: of parameters, and of buffers such as running statistics. Ranks that begin with different
+   * values, such as those of other seeds, would train different models. Call it on all ranks, before the optimizer is made.
+   *
+   * @example
+   * await exchange.begin(model.parameters());
+   */
+  async begin(variables: Iterable<Variable>): Promise<void> {
+    const all = parametersOf("begin(variables)", variables);
+    if (this.#exchange.carrier.size > 1) await shareFirst(this.#exchange.carrier, all);
   }
 
   /**
@@ -163,13 +195,12 @@ export class GradientExchange {
    * differently, by `targetUnderflow`; and with `compress`, where gradients carry a scale and `gradScale` is left out.
    */
   reduce<B>(
-    optimizers: ReducibleOptimizer<B> | readonly ReducibleOptimizer<B>[],
+    optimizers: Reducible<B> | readonly Reducible<B>[],
     { weight, gradScale }: ReduceOptions<B> = {},
   ): void {
-    if (weight !== undefined && !(weight >= 0 && Number.isFinite(weight)))
-      throw new RangeError(`weight is ${weight}: it must be a number from 0 on`);
+    requireWeight(weight);
+    const all = reducible(Array.isArray(optimizers) ? optimizers : [optimizers]);
     if (this.#exchange.carrier.size === 1) return;
-    const all = "target" in optimizers ? [optimizers] : optimizers;
     for (const optimizer of all) this.#refuseScales(optimizer, gradScale !== undefined);
     if (!all.some(({ gradients }, i) => [...gradients.call(all[i])].length > 0))
       throw new TypeError("reduce(): no parameter has a gradient: call it behind backward()");
@@ -201,11 +232,15 @@ export class GradientExchange {
     for (const { marks } of optimizer.gradientMarks?.() ?? [])
       for (const mark of marks) {
         if (mark === "plain") continue;
+        if (mark.isUnscaled)
+          throw new TypeError(
+            "the gradients are unscaled already, so that each rank has looked for infinities in its own alone: call reduce() before unscale(), behind backward()",
+          );
         if (mark.countsStores)
           throw new TypeError(
             "targetUnderflow counts what each rank rounds to zero, so ranks would choose different scales: train on several ranks with a rule without it",
           );
-        if (this.#powerSgd && !mark.isUnscaled && !hasScale)
+        if (this.#powerSgd && !hasScale)
           throw new TypeError(
             "the gradients carry a loss scale, and compressed ones keep what they leave out for steps of other scales: give reduce() { gradScale: scaler.gradScale() }",
           );
@@ -216,15 +251,21 @@ export class GradientExchange {
     const shards = optimizers.flatMap(({ paramGroups = [] }) =>
       paramGroups.map(({ params }) => params.shard),
     );
-    return new Set(
+    const found = new Set(
       shards.map((shard) => {
-        const found = this.#sharded.find((each) => each.shards.some((own) => own === shard));
-        if (found) return found;
+        const sharded = this.#sharded.find((each) => each.shards.some((own) => own === shard));
+        if (sharded) return sharded;
         throw new TypeError(
           'mode "zero1": the parameters of the optimizer are not divided among ranks: make it of what shard() of this exchange returns',
         );
       }),
     );
+    for (const sharded of found)
+      if (!sharded.shards.every((own) => shards.includes(own)))
+        throw new TypeError(
+          'mode "zero1": what one call of shard() has divided is averaged together: give reduce() all of its optimizers in a list, or call shard() for each',
+        );
+    return found;
   }
 
   #opOf(parts: number): HostOp {

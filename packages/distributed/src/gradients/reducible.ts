@@ -11,6 +11,24 @@ export interface ReducibleOptimizer<B> {
   readonly paramGroups?: readonly { readonly params: ReducibleParameters<B> }[];
 }
 
+/** An optimizer, or a wrapper around one, such as `FP16Optimizer`. */
+export type Reducible<B> = ReducibleOptimizer<B> | { readonly optimizer: Reducible<B> };
+
+/**
+ * The optimizers inside their wrappers.
+ * @throws TypeError for what is no optimizer
+ */
+export const reducible = <B>(given: readonly Reducible<B>[]): readonly ReducibleOptimizer<B>[] => {
+  const all = given.map((each) => {
+    let inner: Partial<ReducibleOptimizer<B> & { optimizer: Reducible<B> }> | undefined = each;
+    while (inner && !inner.gradients && inner.optimizer) inner = inner.optimizer;
+    return inner as ReducibleOptimizer<B> | undefined;
+  });
+  if (all.length === 0 || !all.every((each) => typeof each?.gradients === "function"))
+    throw new TypeError("reduce(optimizers): pass an optimizer of @halfstep/optim, or several");
+  return all as readonly ReducibleOptimizer<B>[];
+};
+
 /** What an exchange has to know of a loss scale. */
 export interface CarriedScale {
   readonly isUnscaled: boolean;

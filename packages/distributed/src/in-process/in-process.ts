@@ -1,3 +1,4 @@
+import { requireDeadline, requireOptions } from "../arguments.js";
 import type { Carrier } from "../carrier.js";
 import { MessageCarrier } from "./message-carrier.js";
 import { type Network, promptNetwork } from "./network.js";
@@ -24,8 +25,11 @@ export const inProcess = (size: number, options: InProcessOptions = {}): readonl
 export function carriersOver(
   network: Network,
   size: number,
-  { hosts = Array.from({ length: size }, () => "host"), deadline = 60_000 }: InProcessOptions,
+  options: InProcessOptions,
 ): readonly Carrier[] {
+  requireOptions("inProcess(size, { hosts?, deadline? })", options, ["hosts", "deadline"]);
+  const { hosts = Array.from({ length: size }, () => "host"), deadline = 60_000 } = options;
+  requireDeadline(deadline);
   if (!Number.isSafeInteger(size) || size < 1)
     throw new RangeError(`size is ${size}: it must be a whole number from 1 on`);
   if (hosts.length !== size)

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import { requireDeadline, requireOptions } from "../arguments.js";
 import type { Carrier } from "../carrier.js";
 import { inProcess } from "../in-process/in-process.js";
 import { libraryFiles } from "./families.js";
@@ -40,10 +41,10 @@ export interface InitOptions {
  *
  * @throws SetupError where koffi or MPI is missing, or the library is not that of the launcher
  */
-export async function init({
-  library = process.env.HALFSTEP_MPI,
-  deadline = 600_000,
-}: InitOptions = {}): Promise<Carrier> {
+export async function init(options: InitOptions = {}): Promise<Carrier> {
+  requireOptions("init({ library?, deadline? })", options, ["library", "deadline"]);
+  const { library = process.env.HALFSTEP_MPI, deadline = 600_000 } = options;
+  requireDeadline(deadline);
   const launched = launchedRank();
   if (!launched) return inProcess(1)[0] as Carrier;
   for (const [name, value] of Object.entries(librarySettings)) process.env[name] ??= value;

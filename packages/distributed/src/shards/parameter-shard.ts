@@ -77,6 +77,7 @@ export class ParameterShard {
   readonly #roundings = new Set<HalfDType>();
   /** Whether values of other ranks were rounded on their way here. */
   #isRounded = false;
+  #isAveraged = false;
 
   constructor(runtime: Runtime, setting: GroupSetting) {
     const { params, index, others, exchange, buckets, leastBytes } = setting;
@@ -101,6 +102,11 @@ export class ParameterShard {
     });
   }
 
+  /** Whether the present gradients are means already. */
+  get isAveraged(): boolean {
+    return this.#isAveraged;
+  }
+
   /** Whether a parameter has a gradient in this step. */
   get hasGradient(): boolean {
     const { params } = this.#setting;
@@ -110,6 +116,10 @@ export class ParameterShard {
   /** Records that this rank gets the means of the gradients that it owns, behind the forward and backward pass of the step. */
   reduce(step: ShardedStep): void {
     const { target } = this.#runtime;
+    this.#isAveraged = true;
+    target.onRollback(() => {
+      this.#isAveraged = false;
+    });
     this.#noteReads();
     const { params } = this.#setting;
     for (const [segment, place] of params.segments.entries())
@@ -122,8 +132,16 @@ export class ParameterShard {
     }
   }
 
-  /** Records that all ranks get the values of all: in 16 bits where steps read no others. */
+  /**
+   * Records that all ranks get the values of all: in 16 bits where steps read no others.
+   * @throws TypeError where gradients were not averaged: each rank would have stepped its part by its own
+   */
   share(): void {
+    if (this.hasGradient && !this.#isAveraged)
+      throw new TypeError(
+        'mode "zero1": call reduce() of the exchange before the step of the optimizer: each rank has gradients of its own samples',
+      );
+    this.#isAveraged = false;
     const runs = this.#runs();
     this.#isRounded ||= runs.some(({ rounding }) => rounding);
     this.#gather.record(runs);

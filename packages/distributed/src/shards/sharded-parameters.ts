@@ -37,6 +37,10 @@ export class ShardedParameters {
   /** Records that each rank gets the means of the gradients that it owns, and what stands for those of the others. */
   reduce(options: AverageOptions, stop: StopRequest): void {
     const present = this.shards.filter(({ hasGradient }) => hasGradient);
+    if (present.some(({ isAveraged }) => isAveraged))
+      throw new TypeError(
+        "the gradients are averaged already, and no step was taken since: call reduce() once a step, with accumulation in the last micro-step",
+      );
     const step: ShardedStep = {
       ...options,
       others: this.#others,

@@ -1,3 +1,4 @@
+import { requireCarrier } from "../arguments.js";
 import type { Carrier } from "../carrier.js";
 
 /** Mean and biased variance of rows, one of each for a channel. */
@@ -31,6 +32,7 @@ export class StatisticsExchange {
   readonly #carrier: Carrier;
 
   constructor(carrier: Carrier) {
+    requireCarrier("new StatisticsExchange(carrier)", carrier);
     this.#carrier = carrier;
   }
 

@@ -232,6 +232,39 @@ describe("means over ranks", () => {
     }
   });
 
+  it("fail on all ranks where their options or lengths differ", async () => {
+    const options: readonly (readonly ExchangeOptions[])[] = [
+      [{ wire: "float16" }, { wire: "bfloat16" }],
+      [{ predivide: 2 }, {}],
+    ];
+    for (const each of options) {
+      const failures = await Promise.allSettled(
+        inProcess(2, { hosts: ["a", "b"] }).map((carrier) =>
+          new Exchange(carrier, each[carrier.rank]).mean(numbersOf(0, 10)),
+        ),
+      );
+      for (const { status } of failures) expect(status).toBe("rejected");
+    }
+    // Both are 16 bytes in chunks of two ranks: MPI would see no difference.
+    const lengths = await Promise.allSettled(
+      inProcess(2, { hosts: ["a", "b"] }).map((carrier) =>
+        new Exchange(carrier).mean(numbersOf(0, 2 + carrier.rank)),
+      ),
+    );
+    for (const { status } of lengths) expect(status).toBe("rejected");
+  });
+
+  it("refuse what is no list of numbers, and weights that are none", async () => {
+    const exchange = new Exchange(inProcess(1)[0] as Carrier);
+    await expect(exchange.mean([1, 2] as never)).rejects.toThrow("pass a Float32Array");
+    for (const weight of [-1, Number.NaN, "3"])
+      await expect(
+        exchange.mean(new Float32Array(1), { weight: weight as number }),
+      ).rejects.toThrow(/weight is .*: it must be a number from 0 on/);
+    const make = (options: object) => () => new Exchange(exchange.carrier, options);
+    expect(make({ wier: "float16" })).toThrow("there is no option wier; pass any of wire,");
+  });
+
   it("fail on all ranks where they average different contents", async () => {
     for (const hosts of [
       ["a", "b"],
@@ -245,7 +278,7 @@ describe("means over ranks", () => {
         ),
       );
       for (const failure of failures) expect(failure).toMatchObject({ failure: "mismatch" });
-      expect(String(failures[0])).toContain("rank 0: bucket 1: in this step, ranks have gradients");
+      expect(String(failures[0])).toContain("rank 0: bucket 1: ranks average different things");
     }
   });
 

@@ -1,4 +1,12 @@
+import {
+  requireCarrier,
+  requireFloats,
+  requireOptions,
+  requireWeight,
+  requireWire,
+} from "../arguments.js";
 import type { Carrier } from "../carrier.js";
+import { hashOf } from "../hash.js";
 import { scale, scaleTo } from "./arithmetic.js";
 import { Breath } from "./breath.js";
 import { chunkOf, keptUnit, placesOf, type Range } from "./chunk.js";
@@ -47,6 +55,11 @@ export interface OwnMeanOptions extends MeanOptions {
   readonly out?: Float32Array | undefined;
 }
 
+/** The names of {@link ExchangeOptions}. */
+export const exchangeOptions: readonly (keyof ExchangeOptions)[] = [
+  ...(["wire", "alwaysFloat32", "predivide"] as const),
+];
+
 /** Elements of the chunk of one rank: a bucket with longer ones is exchanged in slices. */
 const sliceOfRank = 1 << 21;
 
@@ -89,17 +102,23 @@ export class Exchange {
   readonly #levels: readonly Level[];
   readonly #pool: MemoryPool;
   readonly #numberPool: NumberPool = numberPool();
+  /** Tells the options, which have to be the same on all ranks. */
+  readonly #setting: number;
   #queue: Promise<unknown> = Promise.resolve();
 
-  constructor(
-    carrier: Carrier,
-    { wire = "auto", alwaysFloat32 = false, predivide = 1 }: ExchangeOptions = {},
-  ) {
+  /** @throws RangeError for unknown options, wires, and a `predivide` that is no number above 0 */
+  constructor(carrier: Carrier, options: ExchangeOptions = {}) {
+    const call = "new Exchange(carrier, { wire?, alwaysFloat32?, predivide? })";
+    requireCarrier(call, carrier);
+    requireOptions(call, options, exchangeOptions);
+    const { wire = "auto", alwaysFloat32 = false, predivide = 1 } = options;
+    requireWire(wire);
     if (!(predivide > 0) || !Number.isFinite(predivide))
       throw new RangeError(`predivide is ${predivide}: it must be a number above 0`);
     this.carrier = carrier;
     this.predivide = predivide;
     this.#levels = levelsOf(alwaysFloat32 ? "float32" : wire, carrier.hosts);
+    this.#setting = hashOf(`${this.#levels.map(({ format }) => format)} ${predivide}`);
     this.#pool = memoryPool(carrier);
   }
 
@@ -109,7 +128,9 @@ export class Exchange {
   }
 
   /** Replaces numbers by their mean over all ranks. On failure they keep their values. */
-  mean(values: Float32Array, options: MeanOptions = {}): Promise<void> {
+  async mean(values: Float32Array, options: MeanOptions = {}): Promise<void> {
+    requireFloats("mean(values)", values);
+    requireWeight(options.weight);
     return this.#inTurn(async (breath) => {
       const { format } = this;
       const shift = format === "float32" ? 0 : shiftFor(await largestExponent(values, breath));
@@ -147,7 +168,9 @@ export class Exchange {
    * The means of this rank's chunk of a bucket: see {@link chunkOf}. They are not rounded.
    * @throws RangeError where `out` is shorter than the chunk
    */
-  ownMean(values: Float32Array, options: OwnMeanOptions = {}): Promise<Float32Array> {
+  async ownMean(values: Float32Array, options: OwnMeanOptions = {}): Promise<Float32Array> {
+    requireFloats("ownMean(values)", values);
+    requireWeight(options.weight);
     return this.#inTurn(async (breath) => {
       const { format } = this;
       const shift = format === "float32" ? 0 : shiftFor(await largestExponent(values, breath));
@@ -297,9 +320,10 @@ export class Exchange {
     return { bytes, shift };
   }
 
-  #exchanging(breath: Breath, { label, flags, contents }: MeanOptions): Exchanging {
+  #exchanging(breath: Breath, { label, flags, contents = 0 }: MeanOptions): Exchanging {
     const [pool, numberPool] = [this.#pool, this.#numberPool];
-    return { carrier: this.carrier, pool, numberPool, breath, label, flags, contents };
+    const agreed = contents ^ this.#setting;
+    return { carrier: this.carrier, pool, numberPool, breath, label, flags, contents: agreed };
   }
 
   /** Stores numbers in the format of the last level. */

@@ -63,7 +63,8 @@ export async function scatter(
   { scope, format }: Level,
   { source, weight, division = "chunks" }: Contribution,
 ): Promise<() => Promise<OwnPart>> {
-  const { carrier, pool, breath, label, unit, flags, contents = 0 } = exchanging;
+  const { carrier, pool, breath, label, unit, flags } = exchanging;
+  const contents = (exchanging.contents ?? 0) ^ source.length;
   const members = carrier.members(scope);
   const chunks = division === "whole" ? 1 : members.length;
   const chunk = chunkLength(source.length, chunks, unit);
