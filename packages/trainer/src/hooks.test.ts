@@ -401,6 +401,34 @@ describe("hooks", () => {
     expect(await store.best()).toMatchObject({ step: 10 });
   });
 
+  it.each([
+    ["the last epoch", {}],
+    ["the last step", { maxSteps: 7, epochs: 9 }],
+    ["a hook", { hooks: { limit: { afterStep: (at: Training) => at.step === 3 && at.stop() } } }],
+  ] as const)("are told of the end once, before it is saved: by %s", async (_, options) => {
+    const calls: string[] = [];
+    const { run, model, optimizer } = training();
+    const store = memoryCheckpoints();
+    const result = await run({
+      ...(options as Partial<TrainOptions<Samples>>),
+      hooks: {
+        ...("hooks" in options && (options.hooks as object)),
+        last: { onEnd: () => void calls.push("end"), onStep: () => {} },
+      },
+      checkpoints: {
+        store: {
+          newest: () => store.newest(),
+          save: async ({ step }) => void calls.push(`save ${step}`),
+        },
+        parts: { model, optimizer },
+        every: { steps: 1 },
+      },
+    });
+    const { steps } = result;
+    const saves = Array.from({ length: steps - 1 }, (_, i) => `save ${i + 1}`);
+    expect(calls).toEqual([...saves, "end", `save ${steps}`]);
+  });
+
   it("that stopped training decide anew when it goes on", async () => {
     const store = memoryCheckpoints();
     const run = async (patience: number, other: boolean) => {

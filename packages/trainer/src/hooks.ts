@@ -59,6 +59,8 @@ export interface TrainingHook extends Partial<Stateful> {
    * function that had ended training decides anew: it calls `stop()` again, or training goes on.
    */
   readonly onResume?: (training: Training) => void | Promise<void>;
+  /** Called once when training ends, but for an error, behind the last step and before it is saved. */
+  readonly onEnd?: () => void | Promise<void>;
   /** Called after each submitted step. Training continues when it resolves. */
   readonly afterStep?: (training: Training) => void | Promise<void>;
 }
@@ -230,7 +232,14 @@ export function requireEvery(name: string, every: Every): void {
 /** What training calls of a hook. */
 const members: Readonly<Record<keyof TrainingHook, true>> = {
   ...{ record: true, onCompile: true, onStep: true, onEvaluation: true, beforeSave: true },
-  ...{ afterSave: true, onResume: true, afterStep: true, stateDict: true, loadStateDict: true },
+  ...{
+    afterSave: true,
+    onResume: true,
+    onEnd: true,
+    afterStep: true,
+    stateDict: true,
+    loadStateDict: true,
+  },
 };
 
 /** Throws for a hook with nothing that training calls, and for members that it calls and that are no functions. */

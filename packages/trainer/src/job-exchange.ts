@@ -73,8 +73,8 @@ export interface JobExchange {
     groups: readonly G[],
   ) => readonly G[];
   /**
-   * For the option `signal`: where gradients are exchanged, all ranks stop after the same step, a few steps after one of them was told to,
-   * and can save what each has a part of.
+   * For the option `signal`: all ranks stop after the same step, and can save what each has a part of. That is a few steps after one of
+   * them was told to, and with "diloco" after the next exchange.
    */
   readonly signal: AbortSignal | undefined;
   /** For the option `hooks`. */
@@ -131,9 +131,9 @@ export async function jobExchange(
     if (generator) generator.part = part;
   };
   if (mode === "diloco") {
-    const diloco = new DiLoCo(carrier, parameters, { innerSteps, lastStep, wire });
+    const diloco = new DiLoCo(carrier, parameters, { innerSteps, lastStep, wire, signal });
     await diloco.begin();
-    return { ...alone, hooks: { diloco }, begin };
+    return { ...alone, hooks: { diloco }, begin, signal: diloco.signal };
   }
   const agreed = mode === "auto" ? await agreedMode(carrier, runtime.label) : mode;
   const gradients = new GradientExchange(carrier, {

@@ -309,6 +309,7 @@ export class TrainingRun<Batch> {
       if (!isSettling) this.#meter.pause();
       await this.#phases.during("evaluation", async () => underWay);
     }
+    if (this.#isOver()) for (const hook of Object.values(this.#hooks)) await hook.onEnd?.();
     isWanted ||= checkpoints?.every !== undefined && isDue(checkpoints.every, training);
     if (isWanted) await this.#save(isBest);
   }

@@ -43,6 +43,54 @@ describe("DiLoCo", () => {
     expect(a).toEqual(b);
   });
 
+  it("ends training that was stopped with equal parameters, once", async () => {
+    const ranks = await Promise.all(
+      inProcess(2, { hosts: ["a", "b"] }).map(async (carrier) => {
+        const runtime = cpuRuntime();
+        const weight = runtime.variable(Float32Array.of(carrier.rank), [1]);
+        const diloco = new DiLoCo(carrier, [weight], { innerSteps: 3, lr: 1, momentum: 0 });
+        await diloco.begin();
+        await diloco.onEnd();
+        await runtime.step(() => weight.assign(weight.sub(2 + carrier.rank)));
+        await diloco.afterStep({ step: 1 });
+        await diloco.onEnd();
+        await diloco.onEnd();
+        return { values: [...(await weight.toArray())], collectives: carrier.traffic.collectives };
+      }),
+    );
+    for (const { values } of ranks) expect(values).toEqual([-2.5]);
+    // Those of the first parameters, and of one outer step.
+    expect(ranks.map(({ collectives }) => collectives)).toEqual([2, 2]);
+  });
+
+  it("is stopped on all ranks after the same outer step", async () => {
+    const told = new AbortController();
+    const steps = await Promise.all(
+      inProcess(2, { hosts: ["a", "b"] }).map(async (carrier) => {
+        const runtime = cpuRuntime();
+        const weight = runtime.variable(Float32Array.of(1), [1]);
+        const signal = carrier.rank === 1 ? told.signal : undefined;
+        const diloco = new DiLoCo(carrier, [weight], { innerSteps: 3, signal });
+        await diloco.begin();
+        for (let step = 1; step <= 20; step++) {
+          if (step === 4) told.abort();
+          await diloco.afterStep({ step });
+          if (diloco.signal.aborted) return step;
+        }
+        return 0;
+      }),
+    );
+    expect(steps).toEqual([6, 6]);
+  });
+
+  it("refuses parameters in 16 bits, and none", () => {
+    const [carrier] = inProcess(1) as [Carrier];
+    const half = cpuRuntime().variable([1], [1], { dtype: "float16", name: "half" });
+    expect(() => new DiLoCo(carrier, [half])).toThrow("half is stored as float16");
+    expect(() => new DiLoCo(carrier, [])).toThrow("pass model.parameters()");
+    expect(() => new DiLoCo(carrier, {} as never)).toThrow("pass model.parameters()");
+  });
+
   it("goes on from a checkpoint", async () => {
     const [carrier] = inProcess(1) as [Carrier];
     const runtime = cpuRuntime();

@@ -20,6 +20,8 @@ export interface DiLoCoOptions {
   readonly momentum?: number | undefined;
   /** The wire of differences. Default "float16". */
   readonly wire?: Wire | undefined;
+  /** Tells this rank to stop: see {@link DiLoCo.signal}. Default: none. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The state of DiLoCo, for checkpoints. */
@@ -40,20 +42,30 @@ export interface DiLoCoState {
  * await train({ …, hooks: { diloco } });
  */
 export class DiLoCo {
+  /**
+   * Aborted on all ranks after the same outer step, the first after the option `signal` of one of them: they end with equal parameters. With
+   * one rank it is that option.
+   */
+  readonly signal: AbortSignal;
   readonly #parameters: readonly Variable[];
   readonly #exchange: Exchange;
   readonly #innerSteps: number;
   readonly #lastStep: number | undefined;
   readonly #lr: number;
   readonly #momentum: number;
+  readonly #wanted: AbortSignal | undefined;
+  readonly #agreed = new AbortController();
   #state: DiLoCoState | undefined;
+  /** Whether this rank has taken steps since the last outer step. */
+  #isApart = false;
 
   /** @throws TypeError for parameters that are not float32; RangeError for options out of range or unknown */
   constructor(carrier: Carrier, parameters: Iterable<Variable>, options: DiLoCoOptions = {}) {
     const call = "new DiLoCo(carrier, parameters, options)";
     requireCarrier(call, carrier);
-    requireOptions(call, options, ["innerSteps", "lastStep", "lr", "momentum", "wire"]);
+    requireOptions(call, options, ["innerSteps", "lastStep", "lr", "momentum", "wire", "signal"]);
     const { innerSteps = 20, lastStep, lr = 0.7, momentum = 0.8, wire = "float16" } = options;
+    const { signal } = options;
     if (!Number.isSafeInteger(innerSteps) || innerSteps < 1)
       throw new RangeError(`innerSteps is ${innerSteps}: it must be a whole number from 1 on`);
     if (!(lr > 0) || !Number.isFinite(lr))
@@ -75,6 +87,8 @@ export class DiLoCo {
     this.#lastStep = lastStep;
     this.#lr = lr;
     this.#momentum = momentum;
+    this.#wanted = signal;
+    this.signal = (carrier.size === 1 && signal) || this.#agreed.signal;
   }
 
   /** Gives all ranks the parameters of rank 0. Call it before training. */
@@ -85,8 +99,14 @@ export class DiLoCo {
 
   /** After every step: the outer step, where it is due. */
   async afterStep({ step }: { readonly step: number }): Promise<void> {
+    this.#isApart = true;
     if (step % this.#innerSteps === 0 || step === this.#lastStep)
       await this.#outerStep(`the outer step after step ${step}`);
+  }
+
+  /** At the end of training: an outer step, unless the last step had one. Training that a hook has stopped ends with equal parameters, too. */
+  async onEnd(): Promise<void> {
+    if (this.#isApart) await this.#outerStep("the last outer step");
   }
 
   stateDict(): DiLoCoState {
@@ -123,7 +143,8 @@ export class DiLoCo {
       }
     };
     await inPieces((of) => subtractTo(of(gradient), of(shared), of(own)));
-    await this.#exchange.mean(gradient, { label });
+    const flags = Int32Array.of(this.#wanted?.aborted ? 1 : 0);
+    await this.#exchange.mean(gradient, { label, flags });
     const rates = { lr: this.#lr, momentum: this.#momentum };
     await inPieces((of) => {
       of(next.shared).set(of(shared));
@@ -132,6 +153,8 @@ export class DiLoCo {
     });
     this.#state = next;
     await writeValues(this.#parameters, next.shared);
+    this.#isApart = false;
+    if (flags[0] !== 0) this.#agreed.abort();
   }
 }
 

@@ -39,7 +39,7 @@ export interface InitOptions {
  * …
  * await carrier.close();
  *
- * @throws SetupError where koffi or MPI is missing, or the library is not that of the launcher
+ * @throws SetupError where koffi or MPI is missing, the library is not that of the launcher, or the process has called it before
  */
 export async function init(options: InitOptions = {}): Promise<Carrier> {
   requireOptions("init({ library?, deadline? })", options, ["library", "deadline"]);
@@ -47,6 +47,7 @@ export async function init(options: InitOptions = {}): Promise<Carrier> {
   requireDeadline(deadline);
   const launched = launchedRank();
   if (!launched) return inProcess(1)[0] as Carrier;
+  requireFirst();
   for (const [name, value] of Object.entries(librarySettings)) process.env[name] ??= value;
   const files = library ? [library] : libraryFiles(launched.family);
   const thread = new Worker(new URL("./mpi-thread.js", import.meta.url), {
@@ -54,12 +55,29 @@ export async function init(options: InitOptions = {}): Promise<Carrier> {
   });
   try {
     const greeting = await greetingOf(thread);
+    (globalThis as Joined)[joined] = true;
     requireLauncher(launched, greeting);
     return new MpiCarrier(thread, greeting, { deadline });
   } catch (error) {
     await thread.terminate();
     throw error;
   }
+}
+
+const joined: unique symbol = Symbol.for("@halfstep/distributed/joined");
+
+/** What all copies of this package in a process know. */
+interface Joined {
+  [joined]?: boolean;
+}
+
+/** MPI ends a process that initializes it again. */
+function requireFirst(): void {
+  if ((globalThis as Joined)[joined])
+    throw new SetupError(
+      "mpi",
+      "this process has joined its job already, which MPI allows once, also after close(): call init() once, and pass its carrier on",
+    );
 }
 
 async function greetingOf(thread: Worker): Promise<Ready> {
