@@ -96,8 +96,9 @@ const modes: readonly ExchangeMode[] = ["allReduce", "zero1", "auto", "diloco"];
 
 /**
  * The exchange between the ranks of a job, which begin with the parameters of rank 0; none where this process is the only one.
+ *
  * @throws TypeError where batch norms are to be synchronized between ranks that train alone, and for `powerSgd` with another mode than
- * "allReduce"; RangeError for another mode
+ * "allReduce". RangeError for another mode.
  */
 export async function jobExchange(
   job: Job | undefined,

@@ -77,3 +77,15 @@ test("a batch of one row in all processes is refused, and names the module", asy
   expect(failed).toBeInstanceOf(HostOpError);
   expect(String((failed as Error).cause)).toContain("BatchNorm2d got one value a channel");
 });
+
+test("what is no module or no exchange is refused", () => {
+  const norm = new BatchNorm2d(cpuRuntime(), channels);
+  for (const [model, exchange] of [
+    [norm, undefined],
+    [norm, { rank: 0 }],
+    [undefined, alone],
+  ])
+    expect(() => syncBatchNorm(model as never, exchange as never)).toThrow(
+      "syncBatchNorm(model, exchange): pass a module and new StatisticsExchange(carrier)",
+    );
+});

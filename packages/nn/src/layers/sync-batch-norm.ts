@@ -22,7 +22,7 @@ import {
   type TensorSpec,
   where,
 } from "@halfstep/tensor/functional";
-import type { Module } from "../module.js";
+import { Module } from "../module.js";
 import { BatchNorm } from "./batch-norm.js";
 
 /** Mean and biased variance of rows, one of each for a channel. */
@@ -53,11 +53,17 @@ export interface BatchStatisticsExchange {
  * collectives in a step. Gradients are exchanged behind the backward pass then, not beside it. Use it where the batch of a process is
  * too small for its own statistics.
  *
+ * @throws TypeError for what is no module, or no exchange
+ *
  * @example
  * const statistics = new StatisticsExchange(carrier);
  * syncBatchNorm(model, statistics);
  */
 export function syncBatchNorm(model: Module, exchange: BatchStatisticsExchange): void {
+  if (!(model instanceof Module) || typeof exchange?.merge !== "function")
+    throw new TypeError(
+      "syncBatchNorm(model, exchange): pass a module and new StatisticsExchange(carrier) of @halfstep/distributed",
+    );
   for (const [, module] of model.namedModules())
     if (module instanceof BatchNorm) module.normalization = (x) => normalized(x, module, exchange);
 }
