@@ -37,7 +37,9 @@ export interface Traffic {
 
 /**
  * Moves bytes between the ranks of a job. All ranks of a scope make the same calls in the same order. A carrier runs one collective at a
- * time, in the order of the calls, and never blocks the event loop.
+ * time, in the order of the calls, and never blocks the event loop. MPI does not compare calls of ranks; exchanges compare what they average.
+ *
+ * Steps of a runtime call it, too, and `await runtime.step()` does not wait for them: call `await runtime.flush()` before others.
  *
  * After a failure all further calls reject with the same error: other ranks may have completed what failed here. `close()` then ends
  * the job without waiting for them.
