@@ -1,5 +1,6 @@
 import type { Device } from "./device.js";
 import { NoAdapterError } from "./errors.js";
+import { deviceOptions, requireOptions, shown } from "./options.js";
 import { type DeviceOptions, openDevice } from "./request.js";
 
 /** Options of requesting a device from a browser. */
@@ -8,21 +9,29 @@ export interface BrowserDeviceOptions extends DeviceOptions {
   readonly powerPreference?: GPUPowerPreference;
 }
 
+const powerPreferences: readonly GPUPowerPreference[] = ["high-performance", "low-power"];
+
 /**
- * Requests a device from the browser's `navigator.gpu`. In Node use `@halfstep/device/node`. Throws {@link
- * NoAdapterError}.
+ * Requests a device from the browser's `navigator.gpu`. In Node use `@halfstep/device/node`.
+ *
+ * @throws NoAdapterError; RangeError for unknown options, and a budget or preference that is none
  */
 export async function requestDevice(options: BrowserDeviceOptions = {}): Promise<Device> {
+  requireOptions("requestDevice(options)", options, [...deviceOptions, "powerPreference"]);
+  const { powerPreference = "high-performance", ...others } = options;
+  if (!powerPreferences.includes(powerPreference))
+    throw new RangeError(
+      `requestDevice(options): powerPreference is ${shown(powerPreference)}; it must be ${powerPreferences.map(shown).join(" or ")}`,
+    );
   const { gpu } = globalThis.navigator ?? {};
   if (!gpu)
     throw new NoAdapterError(
       "there is no navigator.gpu: use a browser with WebGPU on a secure page (https or localhost); in Node import @halfstep/device/node",
     );
-  const { powerPreference = "high-performance" } = options;
   const adapter = await gpu.requestAdapter({ powerPreference });
   if (!adapter)
     throw new NoAdapterError(
       "the browser has WebGPU but offers no adapter: turn hardware acceleration on (chrome://gpu tells more)",
     );
-  return openDevice(adapter, options);
+  return openDevice(adapter, others);
 }

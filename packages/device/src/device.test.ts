@@ -118,3 +118,15 @@ test("a buffer destroyed by its owner fails the device with a typed error", asyn
   await expect(device.read(out, 0, 4)).rejects.toBeInstanceOf(GpuError);
   device.destroy();
 });
+
+test("what is no GPUDevice is named, and options that are none", async () => {
+  for (const [gpu, text] of [
+    [undefined, "gpu is undefined; it must be a GPUDevice"],
+    [{}, "gpu is an Object; it must be a GPUDevice"],
+    [Promise.resolve(), "gpu is a promise, which was not awaited; it must be a GPUDevice"],
+  ])
+    await expect(wrapDevice(gpu as never)).rejects.toThrow(text as string);
+  const { gpu } = await requestTestDevice();
+  const wrapped = wrapDevice(gpu, { adapter: 0 } as never);
+  await expect(wrapped).rejects.toThrow("wrapDevice(gpu, options): there is no option adapter;");
+});

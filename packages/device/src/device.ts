@@ -7,6 +7,7 @@ import { type DeviceEncoder, makeEncoder, ScalarChunks } from "./encoder.js";
 import type { DeviceLostError } from "./errors.js";
 import { Health } from "./health.js";
 import type { Kernel, Launch } from "./launch.js";
+import { requireGpu, requireOptions, wrapOptions } from "./options.js";
 import { shareCores } from "./paced.js";
 import {
   type CompiledKernel,
@@ -126,8 +127,14 @@ export interface Device {
   destroy(): void;
 }
 
-/** Makes a {@link Device} from a GPUDevice. Runs a few tiny programs on it to test its abilities. */
+/**
+ * Makes a {@link Device} from a GPUDevice. Runs a few tiny programs on it to test its abilities.
+ *
+ * @throws TypeError for what is no GPUDevice; RangeError for unknown options
+ */
 export async function wrapDevice(gpu: GPUDevice, options: WrapOptions = {}): Promise<Device> {
+  requireGpu(gpu);
+  requireOptions("wrapDevice(gpu, options)", options, wrapOptions);
   const capabilities = await probeCapabilities(gpu, options);
   if (capabilities.hardware.class === "software") shareCores();
   const { description, device } = capabilities.adapter;

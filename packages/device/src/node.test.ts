@@ -72,3 +72,15 @@ test("the test device is shared until it fails", async () => {
   expect(next).not.toBe(device);
   expect(next.failure).toBeUndefined();
 });
+
+test.each([
+  [{ powerPreference: "low-power" }, "there is no option powerPreference; pass any of tier,"],
+  [null, "the options are null; pass an object"],
+  ["gpu", 'the options are "gpu"; pass an object'],
+  [{ memoryBudget: -1 }, "memoryBudget is -1; it must be bytes, a number above 0"],
+  [{ memoryBudget: Number.NaN }, "memoryBudget is NaN; it must be bytes, a number above 0"],
+  [{ features: "shader-f16" }, 'features is "shader-f16"; it must be a list of names'],
+  [{ label: 5 }, "label is 5; it must be a text"],
+])("options without a meaning are refused: %j", async (options, text) => {
+  await expect(requestDevice(options as never)).rejects.toThrow(`requestDevice(options): ${text}`);
+});

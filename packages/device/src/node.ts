@@ -2,6 +2,7 @@
 import { availableParallelism, totalmem } from "node:os";
 import type { Device } from "./device.js";
 import { NoAdapterError } from "./errors.js";
+import { deviceOptions, requireOptions } from "./options.js";
 import { type DeviceOptions, openDevice, openGpu } from "./request.js";
 
 /** Options of requesting a device in Node. */
@@ -15,7 +16,9 @@ export interface NodeDeviceOptions extends DeviceOptions {
  * adapter, which uses the machine's memory, the default memory budget is three quarters of the process's limit.
  */
 export async function requestDevice(options: NodeDeviceOptions = {}): Promise<Device> {
-  const wish = options.adapter ?? (process.env.HALFSTEP_ADAPTER || undefined);
+  requireOptions("requestDevice(options)", options, [...deviceOptions, "adapter"]);
+  const { adapter: named, ...others } = options;
+  const wish = named ?? (process.env.HALFSTEP_ADAPTER || undefined);
   const adapter = await requestAdapter(wish);
   const memoryBudget =
     options.memoryBudget ??
@@ -26,7 +29,7 @@ export async function requestDevice(options: NodeDeviceOptions = {}): Promise<De
   };
   return openDevice(adapter, {
     compilers,
-    ...options,
+    ...others,
     ...(memoryBudget !== undefined && { memoryBudget }),
   });
 }

@@ -18,8 +18,9 @@ const native = [
 /** Requests a device with all limits of the adapter, and the features for the tier. */
 export async function openDevice(adapter: GPUAdapter, options: DeviceOptions): Promise<Device> {
   const gpu = await openGpu(adapter, options);
+  const { features, ...others } = options;
   // The device has less information than the adapter: in Node none about matrices.
-  return wrapDevice(gpu, { adapterInfo: adapter.info, ...options });
+  return wrapDevice(gpu, { adapterInfo: adapter.info, ...others });
 }
 
 /** As {@link openDevice}, without a wrapper. */

@@ -254,8 +254,12 @@ export class ParameterShard {
     };
   }
 
-  /** Notes how this step has read the values so far. What was once read as it is always travels so. */
+  /**
+   * Notes how this step has read the values so far. What was once read as it is always travels so.
+   * @throws TypeError where this step has read other bits than those in which it has values of other ranks
+   */
   #noteReads(): void {
+    const known = this.#readWhole.size + this.#roundings.size;
     const { bindings, copies } = this.#runtime.target.readsOf(this.#values.buffer);
     for (const format of copies) this.#roundings.add(format);
     for (const [segment, place] of this.#setting.params.segments.entries()) {
@@ -269,6 +273,10 @@ export class ParameterShard {
       );
       if (isRead) this.#readWhole.add(segment);
     }
+    if (this.#isRounded && this.#readWhole.size + this.#roundings.size > known)
+      throw new TypeError(
+        'mode "zero1": this step reads parameters in another format than those before, of which ranks have rounded ones: call await complete() of the exchange before it',
+      );
   }
 
   /** The ranges of the values, each with the format in which it travels. */

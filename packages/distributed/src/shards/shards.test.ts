@@ -1,11 +1,14 @@
+import { autocast } from "@halfstep/autocast";
 import { requestTestDevice } from "@halfstep/device/testing";
 import { AdamW } from "@halfstep/optim";
 import {
   cpuRunner,
   cpuRuntime,
+  type FlatVariables,
   flatten,
   gpuRuntime,
   HostOpError,
+  linear,
   type Runner,
   runtime as runtimeOn,
 } from "@halfstep/tensor";
@@ -212,6 +215,47 @@ describe("ranks with shards of the optimizer", async () => {
         );
       }
       if (op === "average gradients") expect(await states()).toEqual(before);
+    }
+  });
+
+  test("read parameters in other formats than before only after complete()", async () => {
+    const ranks = carriersOf(2).map((carrier) => {
+      const runtime = cpuRuntime();
+      const values = Float32Array.from({ length: 256 }, (_, i) => Math.sin(i));
+      const weight = runtime.variable(values, [16, 16], { requiresGrad: true });
+      const exchange = new GradientExchange(carrier, options("float32"));
+      const [params] = exchange.shard(runtime, [flatten([weight])]) as [FlatVariables];
+      const optimizer = new AdamW(runtime.target, params, { lr: 0.01 });
+      const x = Float32Array.from({ length: 64 }, (_, i) => Math.cos(i + carrier.rank));
+      return {
+        exchange,
+        weight,
+        step: (dtype: "float16" | "bfloat16" | "float32") =>
+          runtime.step(() => {
+            const loss = () =>
+              linear(runtime.tensor(x, [4, 16]), weight)
+                .square()
+                .sum();
+            (dtype === "float32" ? loss() : autocast({ dtype }, loss)).backward();
+            exchange.reduce(optimizer);
+            optimizer.step();
+            optimizer.zeroGrad();
+          }),
+      };
+    });
+    const all = (dtype: "float16" | "bfloat16" | "float32") =>
+      Promise.allSettled(ranks.map((rank) => rank.step(dtype)));
+    const ends = async (dtype: "float16" | "bfloat16" | "float32") =>
+      (await all(dtype)).map((end) => (end.status === "rejected" ? String(end.reason) : "done"));
+    await all("float16");
+    expect(await ends("float16")).toEqual(["done", "done"]);
+    for (const end of await ends("float32")) expect(end).toContain("call await complete()");
+    await Promise.all(ranks.map(({ exchange }) => exchange.complete()));
+    // From now on all read the numbers of their owners.
+    for (const dtype of ["float32", "float16", "bfloat16"] as const) {
+      expect(await ends(dtype)).toEqual(["done", "done"]);
+      const [a, b] = await Promise.all(ranks.map(({ weight }) => weight.toArray()));
+      expect(b).toEqual(a);
     }
   });
 });
