@@ -4,7 +4,7 @@ export type { FusedAttention } from "./ops/attention.js";
 export type { Probabilities } from "./ops/attention-probabilities.js";
 export type { NormAttributes } from "./ops/norms.js";
 export type { RecurrentLayer } from "./ops/recurrent.js";
-export type { Reduction } from "./ops/reduce.js";
+export type { Reduction } from "./ops/reduction.js";
 export { structuredOps } from "./ops/structured.js";
 export type { Resample } from "./ops/upsample.js";
 export type { Windows } from "./ops/windows.js";

@@ -39,6 +39,8 @@ export interface Training {
  * hooks with `stateDict` and `loadStateDict`.
  */
 export interface TrainingHook extends Partial<Stateful> {
+  /** Whether the ranks of a job have to take equally many steps: training refuses `onOverflow: "retry"` then. Default false. */
+  readonly needsEqualSteps?: boolean;
   /** Called inside each recorded step, after the optimizer's step: `record: () => ema.update()`. It must not wait. */
   readonly record?: () => void;
   /** Called while a step waits for programs that it is the first to need: at the beginning and after each program. */
@@ -230,7 +232,7 @@ export function requireEvery(name: string, every: Every): void {
 }
 
 /** What training calls of a hook. */
-const members: Readonly<Record<keyof TrainingHook, true>> = {
+const members: Readonly<Record<Exclude<keyof TrainingHook, "needsEqualSteps">, true>> = {
   ...{ record: true, onCompile: true, onStep: true, onEvaluation: true, beforeSave: true },
   ...{
     afterSave: true,
@@ -245,7 +247,7 @@ const members: Readonly<Record<keyof TrainingHook, true>> = {
 /** Throws for a hook with nothing that training calls, and for members that it calls and that are no functions. */
 export function requireHooks(hooks: Readonly<Record<string, TrainingHook>>): void {
   for (const [name, hook] of Object.entries(hooks)) {
-    const known = Object.keys(members) as (keyof TrainingHook)[];
+    const known = Object.keys(members) as (keyof typeof members)[];
     const given = known.filter((member) => hook?.[member] !== undefined);
     if (given.length === 0)
       throw new TypeError(`the hook ${name} has none of ${known.join(", ")}: it would do nothing`);

@@ -27,6 +27,7 @@ export {
 } from "./classification/classification-loss.js";
 export { type ClassScore, ConfusionMatrix, macroF1 } from "./classification/confusion-matrix.js";
 export { LabelSetCounts, type LabelSetFigures } from "./classification/label-sets.js";
+export type { Job } from "./cli/job.js";
 export { DivergenceError, StorageError } from "./errors.js";
 export {
   type EvaluateOptions,

@@ -1,4 +1,4 @@
-import { type Carrier, ExchangeError, inProcess } from "@halfstep/distributed";
+import { type Carrier, DiLoCo, ExchangeError, inProcess } from "@halfstep/distributed";
 import { GradScaler } from "@halfstep/grad-scaler";
 import { AdamW, type OptimizerStateDict } from "@halfstep/optim";
 import { ampPrimitives, cpuRuntime, flatten, HostOpError } from "@halfstep/tensor";
@@ -200,6 +200,64 @@ describe("the ranks of a job", () => {
       expect(resumed.map(({ hash }) => hash)).toEqual([unbroken?.hash, unbroken?.hash]);
     },
   );
+
+  it("save by rank 0 alone, and all read", async () => {
+    const store = memoryCheckpoints();
+    const jobs = [0, 1].map((rank) => ({ rank, size: 2, ranks: 2, carrier: undefined }));
+    const parameters = classifier(cpuRuntime()).parameters();
+    const options = { runtime: cpuRuntime(), lastStep: 1, parameters };
+    const [first, second] = await Promise.all(
+      jobs.map(async (job) => (await jobExchange(job, options)).store(store)),
+    );
+    const content = { step: 1, microStep: 0, best: false, parts: {} };
+    await second?.save(content);
+    expect((await store.newest()).checkpoint).toBeUndefined();
+    await first?.save(content);
+    expect((await second?.newest())?.checkpoint?.step).toBe(1);
+  });
+
+  it("are refused what would leave each of them alone", async () => {
+    const [carrier] = inProcess(2) as [Carrier];
+    const options = {
+      ...{ runtime: cpuRuntime(), lastStep: 1 },
+      parameters: classifier(cpuRuntime()).parameters(),
+    };
+    const job = { rank: 0, size: 2, ranks: 2, carrier };
+    for (const [wrong, more, text] of [
+      [
+        carrier,
+        {},
+        "job is no job: pass the job of openRun(), or { carrier, rank, size, ranks: size }",
+      ],
+      [{}, {}, "job is no job"],
+      [
+        job,
+        { mode: "zero2" },
+        'mode is "zero2": it must be "allReduce", "zero1", "auto", "diloco"',
+      ],
+      [job, { inerSteps: 3 }, "jobExchange() has no option inerSteps"],
+      [job, { runtime: undefined }, "jobExchange takes an object with options: pass runtime"],
+    ] as const)
+      await expect(jobExchange(wrong as never, { ...options, ...more } as never)).rejects.toThrow(
+        text,
+      );
+  });
+
+  it("cannot repeat batches by DiLoCo, which counts steps", async () => {
+    const [carrier] = inProcess(1) as [Carrier];
+    const runtime = cpuRuntime();
+    const model = classifier(runtime);
+    const parameters = [...model.parameters()];
+    const failing = train<Samples>({
+      ...{ runtime, precision: "float32", epochs: 1, lr: () => 0, onOverflow: "retry" },
+      optimizer: new AdamW(runtime.target, flatten(parameters), { lr: 0 }),
+      scaler: new GradScaler(ampPrimitives(runtime)),
+      loss: (batch) => lossOf(model, batch),
+      batches: () => sampleBatches(1, 9, 0),
+      hooks: { diloco: new DiLoCo(carrier, parameters) },
+    });
+    await expect(failing).rejects.toThrow('and diloco exchanges after equally many: use "skip"');
+  });
 
   it("end with equal parameters by DiLoCo", async () => {
     const [a, b] = await together({ mode: "diloco" });

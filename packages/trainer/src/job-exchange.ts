@@ -18,8 +18,12 @@ import type {
   Tensor,
   Variable,
 } from "@halfstep/tensor";
+import type { CheckpointStore } from "./checkpoint/checkpoint.js";
+import { readingOnly } from "./checkpoint/reading-only.js";
 import type { Job } from "./cli/job.js";
 import type { TrainingHook } from "./hooks.js";
+import { type Kinds, requireKinds } from "./option-kinds.js";
+import { requireOptions } from "./required-options.js";
 
 /**
  * How the ranks of a job work together: they average the gradients of every step, or train alone for some steps and then average their
@@ -88,9 +92,16 @@ export interface JobExchange {
     | undefined;
   /** Gives this rank the float32 parameters of all. All ranks call it, before evaluation and after training. */
   readonly complete: () => Promise<void>;
+  /** For the option `checkpoints`: this store on rank 0, which saves for all, and one that only reads on others. */
+  readonly store: (store: CheckpointStore) => CheckpointStore;
   /** Call it in the option `loss`, before the batch is recorded: random numbers and batch norms follow the share. */
   readonly begin: (share: BatchShare) => void;
 }
+
+const kinds: Kinds<JobExchangeOptions> = {
+  ...{ runtime: "any", mode: "any", wire: "any", innerSteps: "any", powerSgd: "any" },
+  ...{ lastStep: "any", parameters: "any", synchronized: "any", generator: "any", signal: "any" },
+};
 
 const modes: readonly ExchangeMode[] = ["allReduce", "zero1", "auto", "diloco"];
 
@@ -104,12 +115,22 @@ export async function jobExchange(
   job: Job | undefined,
   options: JobExchangeOptions,
 ): Promise<JobExchange> {
+  requireOptions("jobExchange", options, {
+    runtime: "gpuRuntime(device) or cpuRuntime()",
+    parameters: "model.parameters()",
+  });
+  requireKinds("jobExchange()", options, kinds);
+  if (job !== undefined && !("carrier" in job && "ranks" in job))
+    throw new TypeError(
+      "jobExchange(job, options): job is no job: pass the job of openRun(), or { carrier, rank, size, ranks: size } of a carrier",
+    );
   const { runtime, mode = "allReduce", wire, innerSteps, lastStep, parameters } = options;
   const { synchronized, generator, powerSgd, signal } = options;
   const alone: JobExchange = {
     ...{ hooks: {}, reduce: undefined, begin: () => {}, signal },
     shard: (groups) => groups,
     complete: async () => {},
+    store: (store) => (job && job.rank > 0 ? readingOnly(store) : store),
   };
   if (!modes.includes(mode))
     throw new RangeError(
@@ -164,6 +185,6 @@ export async function jobExchange(
     },
     reduce: (optimizer, { weight, scaler }) =>
       gradients.reduce(optimizer, { weight, gradScale: scaler?.gradScale() }),
-    ...{ complete, begin, signal: gradients.signal },
+    ...{ complete, begin, signal: gradients.signal, store: alone.store },
   };
 }

@@ -50,6 +50,11 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
     throw new RangeError(
       'onOverflow is "retry", but the loss scale is not dynamic: the batch would overflow again; use "skip"',
     );
+  const counting = Object.keys(hooks).find((name) => hooks[name]?.needsEqualSteps);
+  if (onOverflow === "retry" && counting !== undefined)
+    throw new RangeError(
+      `onOverflow is "retry", by which one rank takes more steps than others, and ${counting} exchanges after equally many: use "skip"`,
+    );
   if (!Number.isSafeInteger(accumulate) || accumulate < 1)
     throw new RangeError(`accumulate is ${accumulate}: it must be a whole number from 1 on`);
   requireCount("epochs", options.epochs);

@@ -47,6 +47,8 @@ export class DiLoCo {
    * one rank it is that option.
    */
   readonly signal: AbortSignal;
+  /** Ranks take equally many steps between two exchanges: a hook with this refuses `onOverflow: "retry"`, by which one takes more. */
+  readonly needsEqualSteps = true;
   readonly #parameters: readonly Variable[];
   readonly #exchange: Exchange;
   readonly #innerSteps: number;

@@ -203,7 +203,9 @@ export class GradientExchange {
     if (this.#exchange.carrier.size === 1) return;
     for (const optimizer of all) this.#refuseScales(optimizer, gradScale !== undefined);
     if (!all.some(({ gradients }, i) => [...gradients.call(all[i])].length > 0))
-      throw new TypeError("reduce(): no parameter has a gradient: call it behind backward()");
+      throw new TypeError(
+        "reduce(): no parameter has a gradient: call it behind backward(). A rank without samples repeats one of another, with weight 0",
+      );
     const options = { weight, contents: contentsOf(all) };
     const stop = this.#stop.record();
     if (this.mode === "zero1") {

@@ -1,5 +1,5 @@
 import { type Binding, type DType, MemoryBudgetError } from "@halfstep/device";
-import { sum } from "../ops/reduce.js";
+import { sum } from "../ops/sums.js";
 import type { HostData, Memory } from "../record/storage.js";
 import { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";

@@ -11,7 +11,7 @@ import {
   topK,
   where,
 } from "../ops/index.js";
-import { sum } from "../ops/reduce.js";
+import { sum } from "../ops/sums.js";
 import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 

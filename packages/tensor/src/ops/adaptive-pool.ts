@@ -6,8 +6,8 @@ import { keepWhere } from "./comparison.js";
 import { indexSelect } from "./indexing.js";
 import { avgPool2d } from "./pool.js";
 import { inFloat32 } from "./precision.js";
-import { sum } from "./reduce.js";
 import { unsqueeze } from "./shape.js";
+import { sum } from "./sums.js";
 
 /**
  * Means of windows that divide an input [batch, height, width, channels] into `size` parts along height and width, as in torch: windows

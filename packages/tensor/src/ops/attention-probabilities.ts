@@ -8,8 +8,8 @@ import type { Tensor } from "../tensor/tensor.js";
 import { logicalNot, maskedFill } from "./comparison.js";
 import { matmul } from "./matmul.js";
 import { type Dropout, dropoutOp } from "./random.js";
-import { sum } from "./reduce.js";
 import { expand } from "./shape.js";
+import { sum } from "./sums.js";
 
 /** The parameters of attention besides its tensors. */
 export interface AttentionRule {

@@ -15,7 +15,7 @@ import {
   rowsOf,
   runningKinds,
 } from "./batch-norm.js";
-import { mean, sum } from "./reduce.js";
+import { mean, sum } from "./sums.js";
 
 /** Options of {@link batchNorm}. */
 export interface BatchNormTrainingOptions extends BatchNormOptions {

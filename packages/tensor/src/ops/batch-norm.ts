@@ -6,7 +6,7 @@ import { castTo } from "../dispatch/cast.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor, Variable } from "../tensor/tensor.js";
-import { sum } from "./reduce.js";
+import { sum } from "./sums.js";
 
 /** Options of {@link batchNormInference}. */
 export interface BatchNormOptions {

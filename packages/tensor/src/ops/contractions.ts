@@ -7,7 +7,7 @@ import { roll } from "./concatenate.js";
 import { matmul } from "./matmul.js";
 import { broadcastShapes } from "./pointwise.js";
 import { inFloat32 } from "./precision.js";
-import { sum } from "./reduce.js";
+import { sum } from "./sums.js";
 import { axisOf } from "./windows.js";
 
 type Product = Composite<(a: Tensor, b: Tensor) => Tensor>;

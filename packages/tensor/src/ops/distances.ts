@@ -7,8 +7,9 @@ import { clamp } from "./activations.js";
 import { gt, keepWhere } from "./comparison.js";
 import { indexSelect } from "./indexing.js";
 import { inFloat32 } from "./precision.js";
-import { amaxToEach, sum } from "./reduce.js";
+import { amaxToEach } from "./reduce.js";
 import { linalgVectorNorm } from "./statistics.js";
+import { sum } from "./sums.js";
 import { reciprocal } from "./transcendental.js";
 import { axisOf } from "./windows.js";
 

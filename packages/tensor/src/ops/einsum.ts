@@ -5,7 +5,7 @@ import type { Tensor } from "../tensor/tensor.js";
 import { parseEinsum } from "./einsum-equation.js";
 import { mul } from "./elementwise.js";
 import { matmul } from "./matmul.js";
-import { sum } from "./reduce.js";
+import { sum } from "./sums.js";
 import { slice } from "./windows.js";
 
 type Labels = readonly string[];

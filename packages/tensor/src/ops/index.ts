@@ -165,18 +165,8 @@ export {
   randn,
   type UniformOptions,
 } from "./random.js";
-export {
-  all,
-  amax,
-  amin,
-  any,
-  type KeepOptions,
-  mean,
-  prod,
-  type SumOptions,
-  sum,
-  sumTo,
-} from "./reduce.js";
+export { all, amax, amin, any, prod } from "./reduce.js";
+export type { KeepOptions, SumOptions } from "./reduction.js";
 export { type CumulateOptions, cumprod, cumsum } from "./scan.js";
 export { expand, permute, reshape, squeeze, transpose, unsqueeze } from "./shape.js";
 export { argmax, argmin, logSoftmax, type SoftmaxOptions, softmax, softmin } from "./softmax.js";
@@ -193,6 +183,7 @@ export {
   type VectorNormOptions,
   variance,
 } from "./statistics.js";
+export { mean, sum, sumTo } from "./sums.js";
 export { type TopKOptions, topK } from "./top-k.js";
 export {
   acos,

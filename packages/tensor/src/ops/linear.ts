@@ -9,7 +9,7 @@ import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op
 import type { Tensor } from "../tensor/tensor.js";
 import { add } from "./elementwise.js";
 import { matmul } from "./matmul.js";
-import { sum } from "./reduce.js";
+import { sum } from "./sums.js";
 
 /** y = x Wᵀ + b with x [..., in], W [out, in] and b [out], as torch.nn.functional.linear. */
 export const linear: Composite<(x: Tensor, weight: Tensor, bias?: Tensor) => Tensor> = composite(

@@ -16,7 +16,7 @@ import { ShapeError } from "../errors.js";
 import type { Storage } from "../record/storage.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { broadcastShapes } from "./pointwise.js";
-import { sumTo } from "./reduce.js";
+import { sumTo } from "./sums.js";
 
 /** Options of {@link matmul}. */
 export interface MatmulOptions {

@@ -9,7 +9,7 @@ import { composite } from "../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../dispatch/op.js";
 import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { mean, sum } from "./reduce.js";
+import { mean, sum } from "./sums.js";
 
 type NormName = "layerNorm" | "groupNorm" | "rmsNorm";
 

@@ -17,7 +17,7 @@ import { ShapeError } from "../errors.js";
 import { isSameShape } from "../shapes.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
-import { sumTo } from "./reduce.js";
+import { sumTo } from "./sums.js";
 
 /** An op that computes each element of its result from those at the same place of its operands, which broadcast. */
 export interface Pointwise<A> {

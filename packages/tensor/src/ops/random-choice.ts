@@ -12,10 +12,10 @@ import { clamp } from "./activations.js";
 import { le } from "./comparison.js";
 import type { Generator } from "./generator.js";
 import { made, rand } from "./random.js";
-import { sum } from "./reduce.js";
 import { cumsum } from "./scan.js";
 import { unsqueeze } from "./shape.js";
 import { argsort } from "./sorting.js";
+import { sum } from "./sums.js";
 import { topK } from "./top-k.js";
 import { slice } from "./windows.js";
 

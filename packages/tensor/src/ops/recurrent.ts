@@ -11,7 +11,7 @@ import type { Storage } from "../record/storage.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { linear } from "./linear.js";
 import { matmul } from "./matmul.js";
-import { sum } from "./reduce.js";
+import { sum } from "./sums.js";
 import { cat, narrow, pad, select, slice } from "./windows.js";
 
 // Sequences are [length, batch, features]. The products of all inputs are one launch; each time step then takes two, the product of the

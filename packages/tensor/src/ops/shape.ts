@@ -22,7 +22,7 @@ import { type TracedDefinition, traceInside } from "../dispatch/trace.js";
 import { ShapeError } from "../errors.js";
 import { sizeOf } from "../shapes.js";
 import type { Tensor } from "../tensor/tensor.js";
-import { sumTo } from "./reduce.js";
+import { sumTo } from "./sums.js";
 import { axisOf } from "./windows.js";
 
 const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);

@@ -8,7 +8,7 @@ import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
-import { sum } from "./reduce.js";
+import { sum } from "./sums.js";
 import { axisOf } from "./windows.js";
 
 const rowsOf = (shape: readonly number[]): { rows: number; columns: number } => {

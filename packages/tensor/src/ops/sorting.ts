@@ -9,8 +9,10 @@ import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { eq, isNan, logicalAnd, logicalOr, where } from "./comparison.js";
 import { gather } from "./indexing.js";
-import { amax, type KeepOptions, mean, sum } from "./reduce.js";
+import { amax } from "./reduce.js";
+import type { KeepOptions } from "./reduction.js";
 import { type AlongAxis, alongAxis, argmaxAlong, type Extremum, ofScalar } from "./statistics.js";
+import { mean, sum } from "./sums.js";
 import { topK } from "./top-k.js";
 import { axisOf, narrow } from "./windows.js";
 

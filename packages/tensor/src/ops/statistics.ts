@@ -11,9 +11,11 @@ import { eq, isFiniteNumber, keepWhere, logicalNot, maskedFill, ne } from "./com
 import { gather } from "./indexing.js";
 import { pointwise } from "./pointwise.js";
 import { inDType, inFloat32 } from "./precision.js";
-import { amax, amin, type KeepOptions, mean, sum } from "./reduce.js";
+import { amax, amin } from "./reduce.js";
+import type { KeepOptions } from "./reduction.js";
 import { withAxisLast } from "./scan.js";
 import { argmaxOfRows } from "./softmax.js";
+import { mean, sum } from "./sums.js";
 import { pow } from "./transcendental.js";
 import { axisOf } from "./windows.js";
 

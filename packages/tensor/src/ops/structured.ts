@@ -9,9 +9,10 @@ import { matmul } from "./matmul.js";
 import { layerNormOp, rmsNormOp } from "./norms.js";
 import { avgPool2d, maxPool2d } from "./pool.js";
 import { gruLayer, lstmLayer } from "./recurrent.js";
-import { maxOp, meanOp, minOp, sumOp } from "./reduce.js";
+import { maxOp, minOp } from "./reduce.js";
 import { expand, permute, reshapeNode } from "./shape.js";
 import { logSoftmaxOp, softmaxOp } from "./softmax.js";
+import { meanOp, sumOp } from "./sums.js";
 import { resample } from "./upsample.js";
 import { catOp, window } from "./windows.js";
 

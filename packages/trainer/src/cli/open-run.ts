@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import type { Device } from "@halfstep/device";
 import type { Runtime } from "@halfstep/tensor";
-import type { Checkpoint, CheckpointStore } from "../checkpoint/checkpoint.js";
+import type { Checkpoint } from "../checkpoint/checkpoint.js";
 import { CheckpointFolder } from "../checkpoint/checkpoint-folder.js";
+import { readingOnly } from "../checkpoint/reading-only.js";
 import type { ReportOptions } from "../report/render-report.js";
 import { resultsTable } from "../results-table.js";
 import type { RunContext } from "../run-context.js";
@@ -71,11 +72,6 @@ function ranksOf(checkpoint: Checkpoint | undefined): number | undefined {
   return typeof ranks === "number" && Number.isSafeInteger(ranks) && ranks > 0 ? ranks : undefined;
 }
 
-const withoutSaving = (store: CheckpointStore): CheckpointStore => ({
-  save: async () => {},
-  newest: () => store.newest(),
-});
-
 /**
  * Opens the resources of a `train` command: the run folder with its lock, the checkpoint of `--resume`, the device, and
  * signal handlers. `using` closes all of them, even if training fails.
@@ -122,7 +118,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
             // Rank 0 saves for all, which may have parts of the state.
             checkpoints: {
               every: { steps: options.saveEvery },
-              store: withoutSaving(store),
+              store: readingOnly(store),
               parts: { log: savedData(null), ...parts },
               resume: checkpoint,
             },

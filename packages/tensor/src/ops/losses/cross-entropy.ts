@@ -6,8 +6,8 @@ import { type Composite, composite } from "../../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch/op.js";
 import { ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
-import { sum } from "../reduce.js";
 import { logSoftmax, softmax } from "../softmax.js";
+import { sum } from "../sums.js";
 import { type ClassOptions, type LabelledRows, labelWeights, rowsOf, weightTotal } from "./nll.js";
 import { reduced } from "./reduction.js";
 

@@ -8,7 +8,7 @@ import type { Tensor } from "../../tensor/tensor.js";
 import { clamp } from "../activations.js";
 import { ge, keepWhere, logicalNot, maskedFill } from "../comparison.js";
 import { indexBits } from "../index-bits.js";
-import { mean, sum } from "../reduce.js";
+import { mean, sum } from "../sums.js";
 import type { ReductionOptions } from "./reduction.js";
 
 /** Options of {@link ctcLoss}. */

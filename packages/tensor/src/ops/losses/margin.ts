@@ -8,7 +8,7 @@ import { eq, keepWhere } from "../comparison.js";
 import { pairwiseDistance } from "../distances.js";
 import { minimum } from "../elementwise.js";
 import { indexBits } from "../index-bits.js";
-import { sum } from "../reduce.js";
+import { sum } from "../sums.js";
 import type { MarginOptions } from "./binary.js";
 import { requireSameShape } from "./element-loss.js";
 import { labelCounts, labelIndicator, labelWeights, negativeScores, rowsOf } from "./nll.js";

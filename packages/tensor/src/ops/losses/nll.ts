@@ -7,7 +7,7 @@ import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch
 import { ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { indexBits } from "../index-bits.js";
-import { sum } from "../reduce.js";
+import { sum } from "../sums.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
 /** Options of losses of classes. */

@@ -1,5 +1,5 @@
 import type { Tensor } from "../../tensor/tensor.js";
-import { mean, sum } from "../reduce.js";
+import { mean, sum } from "../sums.js";
 
 /** The reduction of losses: the mean of those that count, the sum, or none. */
 export type Reduction = "mean" | "sum" | "none";

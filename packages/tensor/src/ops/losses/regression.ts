@@ -7,8 +7,8 @@ import { clamp } from "../activations.js";
 import { eq, gt, keepWhere, le, maskedFill } from "../comparison.js";
 import { atLeast } from "../distances.js";
 import { abs } from "../elementwise.js";
-import { sum } from "../reduce.js";
 import { unsqueeze } from "../shape.js";
+import { sum } from "../sums.js";
 import { type ElementLoss, elementLoss, requireSameShape } from "./element-loss.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
 
