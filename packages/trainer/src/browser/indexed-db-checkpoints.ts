@@ -9,11 +9,16 @@ const files = "files";
  * Checkpoints in a database of IndexedDB, which only this origin sees: for browsers whose file system is not at hand. It keeps them as
  * `opfsCheckpoints()` does.
  * @param database its name, for these checkpoints alone
+ * @throws TypeError for what is no name
  */
 export function indexedDbCheckpoints(
   database: string,
   options?: CheckpointArchiveOptions,
 ): CheckpointArchive {
+  if (typeof database !== "string" || database === "")
+    throw new TypeError(
+      `indexedDbCheckpoints(database): database is ${typeof database === "string" ? '""' : typeof database}; it must be a name, such as "runs/digits"`,
+    );
   const using = async <T>(
     mode: IDBTransactionMode,
     work: (store: IDBObjectStore) => IDBRequest<T>,

@@ -45,7 +45,11 @@ export class CheckpointArchive implements CheckpointStore {
   readonly #keep: number;
 
   /** @internal Use `memoryCheckpoints()`, or `opfsCheckpoints()` and `indexedDbCheckpoints()` of `@halfstep/trainer/browser`. */
-  constructor(place: string, files: FileStorage, { keep = 3 }: CheckpointArchiveOptions = {}) {
+  constructor(place: string, files: FileStorage, options: CheckpointArchiveOptions = {}) {
+    const unknown = Object.keys(options).find((name) => name !== "keep");
+    if (unknown !== undefined)
+      throw new RangeError(`checkpoints have no option ${unknown}; pass { keep }`);
+    const { keep = 3 } = options;
     if (!(Number.isSafeInteger(keep) && keep >= 1))
       throw new RangeError(`keep is ${keep}: it must be a whole number from 1 on`);
     this.#place = place;
@@ -117,13 +121,13 @@ export class CheckpointArchive implements CheckpointStore {
 
   /** The newest first. */
   async #entries(): Promise<readonly Entry[]> {
-    const names = await this.#files.list();
+    const names = await this.#reading(this.#place, () => this.#files.list());
     return names.flatMap((name) => entryOf(name) ?? []).sort((a, b) => (isAfter(a, b) ? -1 : 1));
   }
 
   async #read({ name, sha256 }: Entry): Promise<Checkpoint> {
     const path = `${this.#place}/${name}`;
-    const bytes = await this.#files.read(name);
+    const bytes = await this.#reading(path, () => this.#files.read(name));
     if ((await sha256OfBytes(bytes)) !== sha256)
       throw new CheckpointError("hash", path, "has other bytes than were saved");
     return unpackCheckpoint(bytes, path);
@@ -138,6 +142,14 @@ export class CheckpointArchive implements CheckpointStore {
 
   #remove({ name }: Entry): Promise<void> {
     return this.#storing(name, () => this.#files.remove(name));
+  }
+
+  async #reading<T>(path: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw new StorageError(path, error, "read");
+    }
   }
 
   async #storing(name: string, work: () => Promise<void>): Promise<void> {
