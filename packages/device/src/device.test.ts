@@ -122,8 +122,8 @@ test("a buffer destroyed by its owner fails the device with a typed error", asyn
 test("what is no GPUDevice is named, and options that are none", async () => {
   for (const [gpu, text] of [
     [undefined, "gpu is undefined; it must be a GPUDevice"],
-    [{}, "gpu is an Object; it must be a GPUDevice"],
-    [Promise.resolve(), "gpu is a promise, which was not awaited; it must be a GPUDevice"],
+    [{}, "gpu is [object Object]; it must be a GPUDevice"],
+    [Promise.resolve(), "gpu is a promise: await it; it must be a GPUDevice"],
   ])
     await expect(wrapDevice(gpu as never)).rejects.toThrow(text as string);
   const { gpu } = await requestTestDevice();

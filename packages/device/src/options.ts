@@ -1,15 +1,9 @@
 /** A value as errors name it. */
 export const shown = (value: unknown): string => {
   if (typeof value === "string") return JSON.stringify(value);
-  if (typeof value === "function") return "a function";
   if (typeof value !== "object" || value === null) return String(value);
-  if (Array.isArray(value)) return "a list";
-  return typeof (value as Partial<PromiseLike<unknown>>).then === "function"
-    ? "a promise, which was not awaited"
-    : `${/^[AEIO]/.test(nameOf(value)) ? "an" : "a"} ${nameOf(value)}`;
+  return "then" in value ? "a promise: await it" : Object.prototype.toString.call(value);
 };
-
-const nameOf = (value: object): string => Object.prototype.toString.call(value).slice(8, -1);
 
 /** Options that `wrapDevice()` takes. */
 export const wrapOptions: readonly string[] = [

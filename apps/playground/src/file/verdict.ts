@@ -11,8 +11,10 @@ export interface Verdict {
 
 /** What matters most of a comparison: what becomes infinite, then what becomes 0, then how far the others are off. */
 export function verdictOf(loss: FormatComparison): Verdict {
-  const percent = (share: number): string =>
-    `${share < 0.001 ? "< 0.1" : (100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+  const percent = (share: number): string => {
+    if (share > 0.995 && share < 1) return "> 99 %";
+    return `${share < 0.001 ? "< 0.1" : (100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+  };
   if (loss.count === 0) return { grade: "fine", text: "empty" };
   if (loss.nonFinite === 1) return { grade: "broken", text: "no finite number" };
   if (loss.overflow > 0) return { grade: "broken", text: `${percent(loss.overflow)} overflow` };

@@ -41,3 +41,24 @@ test("numbers are read as people type them", () => {
     expect(parseNumber(text), text).toBeUndefined();
   }
 });
+
+test("a comma is a decimal point, or divides groups of three", () => {
+  const read: readonly [string, number][] = [
+    ["0,1", 0.1],
+    ["-3,25", -3.25],
+    ["1,5e-7", 1.5e-7],
+    ["0,125", 0.125],
+    ["1,000", 1000],
+    ["65,504.5", 65504.5],
+    ["1,234,567", 1234567],
+  ];
+  for (const [text, value] of read) expect(parseNumber(text), text).toBe(value);
+  for (const text of ["1,2,3", "1.000,5", "1,00,000", ",", "1,2345,678"])
+    expect(parseNumber(text), text).toBeUndefined();
+});
+
+test("what is beyond float64 is no number", () => {
+  for (const text of ["1e400", "9".repeat(400), "2^5000", "-2^1025", "0.5^-2000"])
+    expect(parseNumber(text), text).toBeUndefined();
+  expect(parseNumber("inf")).toBe(Infinity);
+});

@@ -51,11 +51,14 @@ const named = new Map(
   }),
 );
 
-/** A number as people type it: `0.1`, `1e-7`, `2^-14`, `1/3`, `3 * 2^-24`, `inf`. Undefined for anything else. */
+/**
+ * A number as people type it: `0.1`, `0,1`, `1e-7`, `2^-14`, `1/3`, `3 * 2^-24`, `1,000`, `inf`. Undefined for anything else, and for what is
+ * beyond float64.
+ */
 export function parseNumber(text: string): number | undefined {
   const compact = text
     .toLowerCase()
-    .replaceAll(/[\s,_]/g, "")
+    .replaceAll(/[\s_]/g, "")
     .replaceAll("−", "-")
     .replaceAll("×", "*");
   if (compact === "") return undefined;
@@ -75,14 +78,25 @@ function parsePower(text: string): number | undefined {
   if (exponent === undefined || value === undefined) return value;
   const power = parseLiteral(exponent);
   if (rest.length > 0 || power === undefined) return undefined;
-  return base.startsWith("-") ? -((-value) ** power) : value ** power;
+  const result = base.startsWith("-") ? -((-value) ** power) : value ** power;
+  const isBeyond = Math.abs(result) === Infinity && value !== 0 && Number.isFinite(value);
+  return isBeyond ? undefined : result;
 }
+
+/** Digits without commas: those between groups of three vanish, and a single other one is a decimal point. Undefined where commas mean neither. */
+function withoutCommas(digits: string): string | undefined {
+  if (!digits.includes(",")) return digits;
+  if (/^[1-9]\d{0,2}(,\d{3})+(\.\d*)?(e[+-]?\d+)?$/.test(digits)) return digits.replaceAll(",", "");
+  return /^[^.,]*,[^.,]*$/.test(digits) ? digits.replace(",", ".") : undefined;
+}
+
+const finite = (value: number): number | undefined => (Number.isFinite(value) ? value : undefined);
 
 function parseLiteral(text: string): number | undefined {
   const isNegative = text.startsWith("-");
-  const unsigned = text.replace(/^[+-]/, "");
+  const unsigned = withoutCommas(text.replace(/^[+-]/, "")) ?? "";
   const value =
     named.get(unsigned) ??
-    (/^(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(unsigned) ? Number(unsigned) : undefined);
+    (/^(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(unsigned) ? finite(Number(unsigned)) : undefined);
   return value === undefined ? undefined : isNegative ? -value : value;
 }

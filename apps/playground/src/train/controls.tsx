@@ -51,7 +51,15 @@ export function Controls({ config, onChange }: ControlsProps): VNode {
             value={seed}
             onChange={({ currentTarget }) => {
               const next = Number(currentTarget.value);
-              if (Number.isInteger(next) && next >= 0 && next <= 9999) onChange({ seed: next });
+              const isSeed = Number.isInteger(next) && next >= 0 && next <= 9999;
+              currentTarget.setCustomValidity(isSeed ? "" : "a whole number from 0 to 9999");
+              if (isSeed) onChange({ seed: next });
+              else currentTarget.reportValidity();
+            }}
+            onBlur={({ currentTarget }) => {
+              // What is shown is what trains.
+              currentTarget.value = String(seed);
+              currentTarget.setCustomValidity("");
             }}
           />
         </label>
