@@ -8,6 +8,7 @@ const files = "files";
 /**
  * Checkpoints in a database of IndexedDB, which only this origin sees: for browsers whose file system is not at hand. It keeps them as
  * `opfsCheckpoints()` does.
+ *
  * @param database its name, for these checkpoints alone.
  * @throws TypeError for what is no name
  */

@@ -6,6 +6,7 @@ import {
 /**
  * Checkpoints in a folder of the origin private file system, which only this origin sees. It keeps them over reloads, until the user
  * clears the site's data; `navigator.storage.persist()` asks the browser not to do so for want of room.
+ *
  * @param path of the folder, such as `runs/digits`, which is made if need be.
  * @throws TypeError for what is no path of a folder
  */
