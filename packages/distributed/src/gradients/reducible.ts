@@ -30,7 +30,7 @@ export const reducible = <B>(given: readonly Reducible<B>[]): readonly Reducible
 };
 
 /** What an exchange has to know of a loss scale. */
-export interface CarriedScale {
+interface CarriedScale {
   readonly isUnscaled: boolean;
   readonly countsStores?: boolean;
 }
