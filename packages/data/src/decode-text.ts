@@ -1,4 +1,4 @@
-import { bytesOf } from "./checks.js";
+import { bytesOf, requireOptions } from "./checks.js";
 import { DataError } from "./error.js";
 
 /** Options of decoding text. */
@@ -24,8 +24,10 @@ export interface DecodeTextOptions {
  */
 export function decodeText(
   bytes: ArrayBufferLike | Uint8Array,
-  { name = "text", encoding }: DecodeTextOptions = {},
+  options: DecodeTextOptions = {},
 ): string {
+  requireOptions("decodeText", options, ["name", "encoding"]);
+  const { name = "text", encoding } = options;
   const file = bytesOf("decodeText", bytes);
   const decoder = new TextDecoder(encoding ?? encodingOfMark(file), { fatal: true });
   let text: string;

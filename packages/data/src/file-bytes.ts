@@ -1,5 +1,6 @@
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
+import { requireOptions } from "./checks.js";
 import { DataError } from "./error.js";
 import { unreadable } from "./unreadable.js";
 
@@ -20,15 +21,18 @@ export interface FileBytesOptions {
  * @example
  * const config = JSON.parse(new TextDecoder().decode(await fileBytes("config.json", { most: 2 ** 20 })));
  */
-export const fileBytes = (
+export async function fileBytes(
   path: string,
-  { most = mostBytes }: FileBytesOptions = {},
-): Promise<Uint8Array<ArrayBuffer>> =>
-  withFile(path, async (file) => {
+  options: FileBytesOptions = {},
+): Promise<Uint8Array<ArrayBuffer>> {
+  requireOptions("fileBytes", options, ["most"]);
+  const { most = mostBytes } = options;
+  return withFile(path, async (file) => {
     if (file.size > most)
       throw new DataError(path, `has ${file.size} bytes, and at most ${most} are read`);
     return file.read(file.size);
   });
+}
 
 /** A regular file that is open. */
 export interface OpenFile {

@@ -2,6 +2,7 @@ import type { Stats } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { allInOrder } from "./all-in-order.js";
+import { requireOptions } from "./checks.js";
 import { DataError } from "./error.js";
 import { irregular } from "./file-bytes.js";
 import { unreadable } from "./unreadable.js";
@@ -44,8 +45,10 @@ const imageExtensions: readonly string[] = [
  */
 export async function imageFolder(
   directory: string,
-  { classes: known, extensions = imageExtensions }: ImageFolderOptions = {},
+  options: ImageFolderOptions = {},
 ): Promise<ImageFolder> {
+  requireOptions("imageFolder", options, ["classes", "extensions"]);
+  const { classes: known, extensions = imageExtensions } = options;
   const found = (await entriesOf(directory, extensions)).filter(({ isFolder }) => isFolder);
   if (found.length === 0)
     throw new DataError(directory, "has no folders: images are in one folder for each class");

@@ -1,3 +1,4 @@
+import { requireOptions } from "./checks.js";
 import { DataError } from "./error.js";
 
 /** Options of reading rows. */
@@ -7,6 +8,8 @@ export interface RowOptions {
   /** How many fields each row must have. Default: as many as the first row. */
   readonly columns?: number;
 }
+
+const rowOptions: readonly (keyof RowOptions)[] = ["name", "columns"];
 
 /** A row, and the number of the line that it begins on, from 1 on. */
 export interface Row {
@@ -24,14 +27,17 @@ export const readTsv = (text: string, options: RowOptions = {}): readonly (reado
   tsvRows(text, options).map(({ fields }) => fields);
 
 /** {@link readTsv} with the numbers of the lines. */
-export const tsvRows = (text: string, { name = "TSV", columns }: RowOptions = {}): readonly Row[] =>
-  alike(
+export function tsvRows(text: string, options: RowOptions = {}): readonly Row[] {
+  requireOptions("readTsv and tsvRows", options, rowOptions);
+  const { name = "TSV", columns } = options;
+  return alike(
     linesOf(text, (line) => line !== "").map(([line, number]) => ({
       line: number,
       fields: line.split("\t"),
     })),
     { name, columns, separated: "tab-separated" },
   );
+}
 
 /**
  * The rows of comma-separated values (RFC 4180), without lines that have no character at all: a field in quotes may have commas and
@@ -43,7 +49,9 @@ export const readCsv = (text: string, options: RowOptions = {}): readonly (reado
   csvRows(text, options).map(({ fields }) => fields);
 
 /** {@link readCsv} with the numbers of the lines that rows begin on. */
-export function csvRows(text: string, { name = "CSV", columns }: RowOptions = {}): readonly Row[] {
+export function csvRows(text: string, options: RowOptions = {}): readonly Row[] {
+  requireOptions("readCsv and csvRows", options, rowOptions);
+  const { name = "CSV", columns } = options;
   // A field, in quotes or not, and what ends it: a comma, a line end, or the end of the text.
   const field = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|$)/y;
   const start = text.startsWith("\uFEFF") ? 1 : 0;

@@ -3,6 +3,7 @@ import {
   checkNumberArray,
   checkRoom,
   type EncodeArrayOptions,
+  encodeArrayOptions,
   type Numbers,
   type Source,
   separate,
@@ -24,6 +25,7 @@ import {
 import { type RandomWords, randomWordsOf } from "./arrays/random-words.js";
 import { mapNumbers, needsScalar } from "./arrays/scalar.js";
 import { type CodeArray, checkFormat, type FloatFormat } from "./format.js";
+import { requireKnown } from "./known-options.js";
 
 export type { EncodeArrayOptions, Numbers } from "./arrays/arguments.js";
 
@@ -62,6 +64,7 @@ export function encodeArray<C extends CodeArray>(
     checkRoom(name, length, out);
   }
   const codes = out ?? format.createCodes(length);
+  if (options !== undefined) requireKnown(name, options, encodeArrayOptions);
   const conversion = conversionOf(name, source, format, out, options);
   const { workspace, encoder } = conversion;
   for (let at = 0; at < length; at += pieceLength) {
@@ -138,6 +141,7 @@ export function roundArray(
     checkRoom(name, length, out);
   }
   const rounded = out ?? new Float32Array(length);
+  if (options !== undefined) requireKnown(name, options, encodeArrayOptions);
   const conversion = conversionOf(name, source, format, out, options);
   const { workspace, encoder } = conversion;
   for (let at = 0; at < length; at += pieceLength) {

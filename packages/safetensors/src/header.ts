@@ -19,6 +19,9 @@ export interface ReadOptions {
   readonly source?: string;
 }
 
+/** The names of {@link ReadOptions}. */
+export const readOptions: readonly (keyof ReadOptions)[] = ["maxHeaderBytes", "source"];
+
 /** The content of a header. Both records have no prototype, because a tensor may be called "constructor". */
 export interface Header {
   readonly metadata: Readonly<Record<string, string>>;

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { ReadOptions } from "./header.js";
+import { requireKnown } from "./known-options.js";
 import type { Named } from "./layout.js";
 import { fileOver, type ReadableHandle, type SafetensorsFile } from "./open.js";
 import type { SafetensorsTensor } from "./tensor.js";
@@ -50,6 +51,7 @@ export async function writeSafetensorsFile(
   tensors: Named<SafetensorsTensor | DeferredTensor>,
   options: WriteFileOptions = {},
 ): Promise<void> {
+  requireKnown("writeSafetensorsFile", options, ["metadata", "inspect"]);
   const write = prepareWrite(tensors, options);
   const target = path instanceof URL ? fileURLToPath(path) : path;
   const partial = `${target}.${randomBytes(4).toString("hex")}.partial`;

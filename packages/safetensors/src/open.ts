@@ -1,5 +1,6 @@
 import { SafetensorsError } from "./error.js";
-import { headerLength, parseHeader, prefixBytes, type ReadOptions } from "./header.js";
+import { headerLength, parseHeader, prefixBytes, type ReadOptions, readOptions } from "./header.js";
+import { requireKnown } from "./known-options.js";
 import { allocate, type SafetensorsInfo, type SafetensorsTensor, tensorOver } from "./tensor.js";
 
 /** What is needed of a Node `FileHandle` to read from it. */
@@ -64,6 +65,7 @@ export async function fileOver(
   options: ReadOptions,
   closing?: () => Promise<void>,
 ): Promise<SafetensorsFile> {
+  requireKnown("openSafetensors and openSafetensorsBlob", options, readOptions);
   const { source } = options;
   const { size } = await handle.stat();
   const prefix = await readAt(handle, 0, Math.min(size, prefixBytes), { source });

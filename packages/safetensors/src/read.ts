@@ -1,4 +1,5 @@
-import { headerLength, parseHeader, prefixBytes, type ReadOptions } from "./header.js";
+import { headerLength, parseHeader, prefixBytes, type ReadOptions, readOptions } from "./header.js";
+import { requireKnown } from "./known-options.js";
 import { type SafetensorsTensor, tensorOver } from "./tensor.js";
 
 /** The content of a file. Both records have no prototype, so that any name is just a name. */
@@ -27,6 +28,7 @@ export function readSafetensors(
   bytes: ArrayBufferLike | Uint8Array,
   options: ReadOptions = {},
 ): Safetensors {
+  requireKnown("readSafetensors", options, readOptions);
   const file = bytesOf(bytes);
   const length = headerLength(file, file.length, options);
   // A copy, because TextDecoder refuses shared memory, and other threads cannot write to the copy.

@@ -1,5 +1,6 @@
 import { dtypes, type SafetensorsData, type SafetensorsDtype } from "./dtype.js";
 import { SafetensorsError } from "./error.js";
+import { requireKnown } from "./known-options.js";
 import { layOut, type Named, type Placed } from "./layout.js";
 import { allocate, type SafetensorsTensor } from "./tensor.js";
 
@@ -33,8 +34,10 @@ export interface ByteSink {
  */
 export function writeSafetensors(
   tensors: Named<SafetensorsTensor>,
-  { metadata }: WriteOptions = {},
+  options: WriteOptions = {},
 ): Uint8Array<ArrayBuffer> {
+  requireKnown("writeSafetensors", options, ["metadata"]);
+  const { metadata } = options;
   const { header, tensors: placed, byteLength } = layOut(tensors, metadata);
   const pieces = placed.map((each) => bytesOf(each, each.tensor.data));
   const file = allocate(byteLength, {});
@@ -58,6 +61,7 @@ export async function writeSafetensorsTo(
   tensors: Named<SafetensorsTensor | DeferredTensor>,
   options: WriteOptions = {},
 ): Promise<number> {
+  requireKnown("writeSafetensorsTo", options, ["metadata"]);
   return prepareWrite(tensors, options)(sink);
 }
 

@@ -2,6 +2,7 @@ import { bfloat16, decodeArray, encodeArray, type FloatFormat, float16 } from "@
 import type { SafetensorsDtype, SafetensorsTensor } from "@halfstep/safetensors";
 import { writeSafetensorsFile } from "@halfstep/safetensors/node";
 import { TorchFileError } from "./error.js";
+import { requireKnown } from "./known-options.js";
 import { openWeights, type WeightsFile, type WeightsOptions } from "./open-weights.js";
 
 /** Options of converting weights. */
@@ -51,6 +52,7 @@ export async function convertToSafetensors(
   to: string,
   options: ConvertOptions = {},
 ): Promise<Converted> {
+  requireKnown("convertToSafetensors", options, ["key", "dtype", "onProgress"]);
   const weights = await openWeights(from, { key: options.key });
   try {
     return await converted(weights, from, to, options);

@@ -4,6 +4,7 @@ import type { SafetensorsTensor } from "@halfstep/safetensors";
 import { openSafetensors, readShardIndex } from "@halfstep/safetensors/node";
 import { TorchFileError } from "./error.js";
 import { type FileKind, fileKindOf, kindPrefixBytes, wrongKind } from "./file-kind.js";
+import { requireKnown } from "./known-options.js";
 import { openTorch, type TorchInfo } from "./open.js";
 
 /** Weights in one file or several, which are read when asked for. */
@@ -48,6 +49,7 @@ export async function openWeights(
   path: string,
   options: WeightsOptions = {},
 ): Promise<WeightsFile> {
+  requireKnown("openWeights", options, ["key"]);
   const file = (await stat(path)).isDirectory() ? await weightsIn(path) : path;
   return file.endsWith(".index.json") ? openShards(file, options) : openOne(file, options);
 }

@@ -6,6 +6,7 @@ import { type ByteSource, sourceOverBytes, sourceOverHandle } from "./byte-sourc
 import { TorchFileError } from "./error.js";
 import { fileKindOf, kindPrefixBytes, wrongKind } from "./file-kind.js";
 import { findTensors } from "./find-tensors.js";
+import { requireKnown } from "./known-options.js";
 import { readLegacy } from "./legacy.js";
 import type { Pickled } from "./pickle/unpickle.js";
 import { unpickleHarmless } from "./pickle/unpickle-harmless.js";
@@ -112,9 +113,11 @@ interface Content {
 
 async function fileOver(
   source: ByteSource,
-  { key, maxPickleBytes = defaultPickleBytes }: TorchReadOptions,
+  options: TorchReadOptions,
   owned?: FileHandle,
 ): Promise<TorchFile> {
+  requireKnown("openTorch and readTorch", options, ["source", "key", "maxPickleBytes"]);
+  const { key, maxPickleBytes = defaultPickleBytes } = options;
   const kind = fileKindOf(
     await source.read(0, Math.min(source.size, kindPrefixBytes)),
     source.size,

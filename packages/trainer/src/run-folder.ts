@@ -18,6 +18,7 @@ import { storing } from "./errors.js";
 import { makeDirectory } from "./files/make-directory.js";
 import { writeWholeFile } from "./files/whole-file.js";
 import { readMetrics } from "./metrics-log.js";
+import { requireKinds } from "./option-kinds.js";
 import { type ReportOptions, renderReport } from "./report/render-report.js";
 import { RunLock } from "./run-lock.js";
 import { isEvaluation, type MetricsLine, type Summary } from "./summary.js";
@@ -55,10 +56,14 @@ export class RunFolder {
    * stay until the first step is recorded.
    * @throws StorageError, also where another run uses the folder
    */
-  constructor(directory: string, { onNote, ...options }: RunFolderOptions = {}) {
+  constructor(directory: string, options: RunFolderOptions = {}) {
+    const { onNote, ...others } = options;
+    requireKinds("new RunFolder()", options, {
+      ...{ keep: "any", fileSystem: "any", onNote: "function" },
+    });
     this.directory = directory;
     this.#metricsPath = join(directory, "metrics.jsonl");
-    this.checkpoints = new CheckpointFolder(join(directory, "checkpoints"), options);
+    this.checkpoints = new CheckpointFolder(join(directory, "checkpoints"), others);
     storing(directory, () => makeDirectory(directory));
     this.#lock = new RunLock(directory);
     try {

@@ -1,3 +1,5 @@
+import { requireKinds } from "./option-kinds.js";
+
 const exitCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 
 /** The shell's exit code for SIGPIPE, which ends programs that write to a pipe without a reader. */
@@ -42,7 +44,9 @@ export const isClosedPipe = (error: NodeJS.ErrnoException): boolean =>
  * program ends in order: `train()` finishes the current step and saves. A second signal ends the process at once; checkpoints
  * appear whole or not at all, so none is damaged.
  */
-export function stopSignals({ echo = 500 }: StopSignalOptions = {}): StopSignals {
+export function stopSignals(options: StopSignalOptions = {}): StopSignals {
+  requireKinds("stopSignals()", options, { echo: "any" });
+  const { echo = 500 } = options;
   const controller = new AbortController();
   let code: number | undefined;
   let receivedAt = 0;

@@ -1,4 +1,5 @@
 import { checkFormat, type FloatFormat } from "../format.js";
+import { requireKnown } from "../known-options.js";
 import { ceilExponent } from "../scaled/blocks.js";
 import type { ExponentHistogram } from "./histogram.js";
 
@@ -44,6 +45,7 @@ export function recommendScale(
   options: RecommendScaleOptions = {},
 ): ScaleRecommendation {
   checkFormat("recommendScale", format);
+  requireKnown("recommendScale", options, ["margin", "allowedOverflow"]);
   const { margin = 0, allowedOverflow = 0 } = options;
   if (!format.hasZero) {
     throw new RangeError(`recommendScale: ${format.name} is a format of scales: name an element's`);

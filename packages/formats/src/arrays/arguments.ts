@@ -9,6 +9,11 @@ export interface EncodeArrayOptions extends Omit<EncodeOptions, "bits"> {
   readonly offset?: number;
 }
 
+/** The names of {@link EncodeArrayOptions}. */
+export const encodeArrayOptions: readonly (keyof EncodeArrayOptions)[] = [
+  ...(["rounding", "saturate", "seed", "offset"] as const),
+];
+
 /** Marks arrays of numbers that are stored as codes, and names their format. */
 export const elementFormat: unique symbol = /* @__PURE__ */ Symbol.for("@halfstep/elementFormat");
 

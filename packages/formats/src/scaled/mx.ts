@@ -1,6 +1,8 @@
+import { encodeArrayOptions } from "../arrays/arguments.js";
 import { decodeArray, type EncodeArrayOptions, type Numbers } from "../arrays.js";
 import { exponentOf, powerOfTwo } from "../exponent.js";
 import { checkFormat, type FloatFormat } from "../format.js";
+import { requireKnown } from "../known-options.js";
 import { numbersOf } from "../numbers-of.js";
 import {
   amaxOf,
@@ -104,6 +106,7 @@ export function encodeMx(
   format: FloatFormat<Uint8Array>,
   options: MxOptions = {},
 ): MxArray {
+  requireKnown("encodeMx", options, ["rule", "columns", ...encodeArrayOptions]);
   const { rule = "floor", columns, ...encoding } = options;
   checkElement(format);
   const numbers = numbersOf("encodeMx", values);

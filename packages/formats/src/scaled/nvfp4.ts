@@ -1,6 +1,8 @@
+import { encodeArrayOptions } from "../arrays/arguments.js";
 import { decodeArray, type EncodeArrayOptions, type Numbers } from "../arrays.js";
 import { float4e2m1fn } from "../float4e2m1fn.js";
 import { float8e4m3fn } from "../float8e4m3fn.js";
+import { requireKnown } from "../known-options.js";
 import { numbersOf } from "../numbers-of.js";
 import { amaxOf, blockStart, blocksOf, encodeQuotients, multiplyBlocks } from "./blocks.js";
 
@@ -48,6 +50,7 @@ export function nvfp4TensorScale(amax: number): number {
  * @throws RangeError if `columns` does not divide the elements, or `tensorScale` is not a positive float32.
  */
 export function encodeNvfp4(values: Numbers, options: Nvfp4Options = {}): Nvfp4Array {
+  requireKnown("encodeNvfp4", options, ["tensorScale", "columns", ...encodeArrayOptions]);
   const { columns, tensorScale: given, ...encoding } = options;
   const numbers = numbersOf("encodeNvfp4", values);
   const tensorScale = Math.fround(

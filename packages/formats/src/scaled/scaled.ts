@@ -1,5 +1,7 @@
+import { encodeArrayOptions } from "../arrays/arguments.js";
 import { decodeArray, type EncodeArrayOptions, type Numbers } from "../arrays.js";
 import { type CodeArray, checkFormat, type FloatFormat } from "../format.js";
+import { requireKnown } from "../known-options.js";
 import { numbersOf } from "../numbers-of.js";
 import {
   amaxOf,
@@ -37,10 +39,11 @@ export interface ScaledOptions extends ScaleOptions, EncodeArrayOptions {
  * the largest float32; with `powerOfTwo` the least power of two for which amax ≤ max · scale, from 2⁻¹²⁶ to 2¹²⁷. It is 1
  * where amax is 0, NaN or infinite, so that nothing is divided by 0 and one bad step does not spoil a history of amaxes.
  */
-export function scaleOf(amax: number, format: FloatFormat, options?: ScaleOptions): number {
+export function scaleOf(amax: number, format: FloatFormat, options: ScaleOptions = {}): number {
+  requireKnown("scaleOf", options, ["powerOfTwo"]);
   if (!(amax > 0 && amax < Infinity)) return 1;
   const { max } = format.finfo;
-  if (options?.powerOfTwo) return 2 ** ceilExponent(amax, max, -126, 127);
+  if (options.powerOfTwo) return 2 ** ceilExponent(amax, max, -126, 127);
   return Math.fround(Math.min(Math.max(amax / max, 2 ** -126), (2 - 2 ** -23) * 2 ** 127));
 }
 
@@ -59,6 +62,7 @@ export function encodeScaled<Codes extends CodeArray>(
   options: ScaledOptions = {},
 ): ScaledArray<Codes> {
   checkFormat("encodeScaled", format);
+  requireKnown("encodeScaled", options, ["columns", "powerOfTwo", ...encodeArrayOptions]);
   const { columns, powerOfTwo = false, ...encoding } = options;
   const numbers = numbersOf("encodeScaled", values);
   const blocks = blocksOf("encodeScaled", numbers.length, columns);

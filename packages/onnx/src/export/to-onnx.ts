@@ -3,6 +3,7 @@ import { evaluationMode, type Module, torchPlaces } from "@halfstep/nn";
 import type { Variable } from "@halfstep/tensor";
 import { dataType, typeOf } from "../data-type.js";
 import { OnnxError } from "../errors.js";
+import { requireKnown } from "../known-options.js";
 import { Emission } from "./emission.js";
 import { type ExternalSink, ExternalWriter } from "./external-writer.js";
 import { emitPointwise } from "./formulas.js";
@@ -46,6 +47,11 @@ export interface OnnxOptions {
   readonly external?: ExternalSink | undefined;
 }
 
+const onnxOptions: readonly (keyof OnnxOptions)[] = [
+  ...(["opset", "recipe", "inputNames", "outputNames", "axes", "float32Outputs"] as const),
+  ...(["multiples", "channelsFirst", "external"] as const),
+];
+
 /**
  * Writes a model's forward pass as an ONNX file, in evaluation mode. Weights have the names and layouts that they have in torch's state
  * dict. What the pass computes in float16 is float16 there, with weights in float16; casts of autocast become Cast nodes. bfloat16 becomes
@@ -63,6 +69,7 @@ export async function toOnnx(
   inputs: readonly unknown[],
   options: OnnxOptions = {},
 ): Promise<Uint8Array<ArrayBuffer>> {
+  requireKnown("toOnnx", options, onnxOptions);
   const { opset = 17, recipe } = options;
   if (!opsets.includes(opset))
     throw new OnnxError(

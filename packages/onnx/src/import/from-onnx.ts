@@ -1,5 +1,6 @@
 import type { Runtime } from "@halfstep/tensor";
 import { naming, OnnxError } from "../errors.js";
+import { requireKnown } from "../known-options.js";
 import type { ExternalFiles } from "./external-data.js";
 import { OnnxModel } from "./onnx-model.js";
 import { operators } from "./operators.js";
@@ -25,8 +26,10 @@ export interface FromOnnxOptions {
 export function fromOnnx(
   runtime: Runtime,
   bytes: Uint8Array,
-  { source, external }: FromOnnxOptions = {},
+  options: FromOnnxOptions = {},
 ): OnnxModel {
+  requireKnown("fromOnnx", options, ["source", "external"]);
+  const { source, external } = options;
   return naming(source, () => {
     const graph = readGraph(bytes, external);
     const unsupported = [...new Set(graph.nodes.map(({ operator }) => operator))].filter(

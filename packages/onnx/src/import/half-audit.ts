@@ -2,6 +2,7 @@ import { autocast, type Recipe, recipeOf, wholeRegion, withoutAutocast } from "@
 import { isFloating } from "@halfstep/formats/dtypes";
 import { castAll, isFiniteNumber, keepWhere, noGrad, stack, Tensor } from "@halfstep/tensor";
 import { OnnxError } from "../errors.js";
+import { requireKnown } from "../known-options.js";
 import type { OnnxValue } from "./call.js";
 import type { OnnxModel, OnnxNode } from "./onnx-model.js";
 
@@ -63,8 +64,10 @@ type Compute = (node: OnnxNode, inputs: Values) => readonly OnnxValue[];
 export async function auditHalf(
   model: OnnxModel,
   inputs: Readonly<Record<string, Tensor>>,
-  { dtype = "float16", tolerance = 0.01 }: HalfAuditOptions = {},
+  options: HalfAuditOptions = {},
 ): Promise<HalfAudit> {
+  requireKnown("auditHalf", options, ["dtype", "tolerance"]);
+  const { dtype = "float16", tolerance = 0.01 } = options;
   const [first] = Object.values(inputs);
   if (!first) throw new OnnxError("inputs", "auditHalf() needs the inputs of the graph");
   const { runtime } = first;

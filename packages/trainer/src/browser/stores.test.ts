@@ -13,7 +13,9 @@ test("places that are none are refused", () => {
 test("unknown options are refused", () => {
   const options = { kepe: 2 } as never;
   for (const make of [opfsCheckpoints, indexedDbCheckpoints])
-    expect(() => make("runs", options)).toThrow("checkpoints have no option kepe; pass { keep }");
+    expect(() => make("runs", options)).toThrow(
+      "a store of checkpoints has no option kepe: it has keep",
+    );
 });
 
 test("storage that cannot be read is a StorageError, which names the place", async () => {

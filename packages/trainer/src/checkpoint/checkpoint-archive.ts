@@ -1,4 +1,5 @@
 import { StorageError } from "../errors.js";
+import { requireKinds } from "../option-kinds.js";
 import { sha256OfBytes } from "../sha256.js";
 import type {
   Checkpoint,
@@ -46,9 +47,7 @@ export class CheckpointArchive implements CheckpointStore {
 
   /** @internal Use `memoryCheckpoints()`, or `opfsCheckpoints()` and `indexedDbCheckpoints()` of `@halfstep/trainer/browser`. */
   constructor(place: string, files: FileStorage, options: CheckpointArchiveOptions = {}) {
-    const unknown = Object.keys(options).find((name) => name !== "keep");
-    if (unknown !== undefined)
-      throw new RangeError(`checkpoints have no option ${unknown}; pass { keep }`);
+    requireKinds("a store of checkpoints", options, { keep: "any" });
     const { keep = 3 } = options;
     if (!(Number.isSafeInteger(keep) && keep >= 1))
       throw new RangeError(`keep is ${keep}: it must be a whole number from 1 on`);

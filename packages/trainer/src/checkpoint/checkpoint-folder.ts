@@ -9,6 +9,7 @@ import {
   writeNewFile,
 } from "../files/file-system.js";
 import { makeDirectory } from "../files/make-directory.js";
+import { requireKinds } from "../option-kinds.js";
 import type {
   Checkpoint,
   CheckpointContent,
@@ -42,10 +43,9 @@ export class CheckpointFolder implements CheckpointStore {
   readonly #fs: FileSystem;
 
   /** @throws RangeError unless `keep` is a whole number from 1 on */
-  constructor(
-    directory: string,
-    { keep = 3, fileSystem = nodeFileSystem }: CheckpointFolderOptions = {},
-  ) {
+  constructor(directory: string, options: CheckpointFolderOptions = {}) {
+    requireKinds("new CheckpointFolder()", options, { keep: "any", fileSystem: "any" });
+    const { keep = 3, fileSystem = nodeFileSystem } = options;
     if (!(Number.isSafeInteger(keep) && keep >= 1))
       throw new RangeError(`keep is ${keep}: it must be a whole number from 1 on`);
     this.directory = directory;

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { storing } from "../errors.js";
 import { makeDirectory } from "../files/make-directory.js";
+import { requireKinds } from "../option-kinds.js";
 import { type MetricsSink, recording } from "../trackers/metrics-sink.js";
 import { type Scalars, scalarsOf } from "../trackers/scalars.js";
 import { type Event, eventRecord } from "./event.js";
@@ -39,8 +40,10 @@ export interface TensorBoardOptions {
  */
 export function tensorBoardLog(
   directory: string,
-  { now = () => Date.now() / 1000 }: TensorBoardOptions = {},
+  options: TensorBoardOptions = {},
 ): TensorBoardLog {
+  requireKinds("tensorBoardLog()", options, { now: "function" });
+  const { now = () => Date.now() / 1000 } = options;
   storing(directory, () => makeDirectory(directory));
   const began = now();
   const path = join(directory, fileName(began));
