@@ -116,6 +116,23 @@ for (const [name, launch] of Object.entries(launchers))
       expect(code).toBe(0);
     });
 
+    it("join once", async () => {
+      const { code, found } = await run(launch(2), "twice");
+      const message = expect.stringContaining("has joined its job already");
+      expect(found).toEqual([
+        { during: message, after: message },
+        { during: message, after: message },
+      ]);
+      expect(code).toBe(0);
+    });
+
+    it("fail where their buckets are unlike", async () => {
+      const { code, stderr } = await run(launch(2), "unlike");
+      expect(stderr).not.toContain("done");
+      expect(stderr).toMatch(/rank \d: \w*( of )?bucket 3: (ranks average different|MPI_)/);
+      expect(code).not.toBe(0);
+    });
+
     it("name the bucket at a deadline, and end the job", async () => {
       const { code, stderr, seconds } = await run(launch(2), "deadline");
       expect(stderr).toContain("rank 0: allGather of bucket 7: no end within 500 ms");

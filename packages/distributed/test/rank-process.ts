@@ -81,6 +81,28 @@ const scenarios: Readonly<Record<string, () => Promise<void>>> = {
     });
   },
 
+  /** Joins again, during the job and after it. */
+  async twice() {
+    const again = (): Promise<unknown> => init().catch(({ message }: Error) => message);
+    const carrier = await init();
+    const during = await again();
+    await carrier.close();
+    print({ during, after: await again() });
+  },
+
+  /** Rank 1 has more numbers than others. MPI does not compare lengths, or has written past them when it does. */
+  async unlike() {
+    const carrier = await init({ deadline: 5000 });
+    const exchange = new Exchange(carrier, { wire: "float32" });
+    const values = new Float32Array(carrier.rank === 1 ? 200 : 100).fill(1 + carrier.rank);
+    const end = await exchange.mean(values, { label: "bucket 3" }).then(
+      () => "done",
+      ({ message }: Error) => message,
+    );
+    console.error(end);
+    process.exit(end === "done" ? 0 : 1);
+  },
+
   /** Rank 1 does not come. */
   async deadline() {
     const carrier = await init({ deadline: 500 });
