@@ -1,34 +1,14 @@
-import { GradScaler, ScaleCollapseError } from "@halfstep/grad-scaler";
+import { ScaleCollapseError } from "@halfstep/grad-scaler";
 import type { Module } from "@halfstep/nn";
-import { AdamW, clipGradNorm } from "@halfstep/optim";
-import { ampPrimitives, cpuRuntime, flatten } from "@halfstep/tensor";
+import { clipGradNorm } from "@halfstep/optim";
 import { describe, expect, it } from "vitest";
-import { classifier, lossOf, type Samples, sampleBatches } from "../test/classes.js";
+import { training } from "../test/class-training.js";
+import { lossOf, type Samples, sampleBatches } from "../test/classes.js";
 import type { CheckpointContent } from "./checkpoint/checkpoint.js";
 import { memoryCheckpoints } from "./checkpoint/memory-checkpoints.js";
 import { dumpFirstPlan } from "./cli/dump-first-plan.js";
 import { type EvaluatedAt, type EvaluationOptions, evaluateEvery, type Training } from "./hooks.js";
-import type { StepMetrics } from "./summary.js";
-import { type TrainOptions, type TrainResult, train } from "./train.js";
-
-const training = (scaling: ConstructorParameters<typeof GradScaler>[1] = {}) => {
-  const runtime = cpuRuntime();
-  const model = classifier(runtime);
-  const optimizer = new AdamW(runtime.target, flatten(model.parameters()), { lr: 0.01 });
-  const scaler = new GradScaler(ampPrimitives(runtime), { outcomeSchedule: false, ...scaling });
-  const told: StepMetrics[] = [];
-  const run = (options: Partial<TrainOptions<Samples>> = {}): Promise<TrainResult> =>
-    train<Samples>({
-      ...{ runtime, precision: "float32", optimizer, scaler, epochs: 1, lr: () => 0.01 },
-      loss: (batch) => lossOf(model, batch),
-      batches: (epoch) => sampleBatches(5, 16, epoch),
-      onStep: (metrics) => told.push(metrics),
-      ...options,
-    });
-  const weights = async (): Promise<Float32Array> =>
-    Float32Array.from((await model.layers[0]?.weight.toArray()) ?? []);
-  return { runtime, model, optimizer, scaler, told, run, weights };
-};
+import type { TrainOptions } from "./train.js";
 
 describe("accumulation", () => {
   it("makes one step of the mean of batches, and of what is left at the end of an epoch", async () => {
@@ -359,48 +339,6 @@ describe("hooks", () => {
     expect(hook.state).toEqual({ best: 3, bestStep: 5, worse: 1 });
   });
 
-  it("that a signal ends are repeated where training goes on from there", async () => {
-    const store = memoryCheckpoints();
-    /** Evaluates after each of three epochs; a signal ends the second evaluation of the first run. */
-    const run = async (scores: readonly number[], isEnded: boolean) => {
-      const told: string[] = [];
-      const ending = new AbortController();
-      const rest = [...scores];
-      const { run, model, optimizer } = training();
-      const result = await run({
-        epochs: 3,
-        ...(isEnded && { signal: ending.signal }),
-        onEvaluation: ({ step, epoch, best, values }) =>
-          told.push(`step ${step}, epoch ${epoch}, best ${best}, loss ${values.loss}`),
-        hooks: {
-          evaluation: evaluateEvery({
-            every: { epochs: 1 },
-            model,
-            evaluate: async () => {
-              const loss = rest.shift() as number;
-              if (!isEnded || rest.length > 0) return { loss };
-              ending.abort();
-              return { loss, isAborted: true };
-            },
-          }),
-        },
-        checkpoints: { store, parts: { model, optimizer }, resume: "auto" },
-      });
-      return { told, result };
-    };
-    const first = await run([3, 9], true);
-    expect(first.result).toMatchObject({ steps: 10, isAborted: true });
-    expect(first.told).toEqual(["step 5, epoch 1, best true, loss 3"]);
-    expect(await store.best()).toMatchObject({ step: 5 });
-    const second = await run([2, 4], false);
-    expect(second.result).toMatchObject({ steps: 15, resumedAt: 10 });
-    expect(second.told).toEqual([
-      "step 10, epoch 2, best true, loss 2",
-      "step 15, epoch 3, best false, loss 4",
-    ]);
-    expect(await store.best()).toMatchObject({ step: 10 });
-  });
-
   it.each([
     ["the last epoch", {}],
     ["the last step", { maxSteps: 7, epochs: 9 }],
@@ -427,36 +365,6 @@ describe("hooks", () => {
     const { steps } = result;
     const saves = Array.from({ length: steps - 1 }, (_, i) => `save ${i + 1}`);
     expect(calls).toEqual([...saves, "end", `save ${steps}`]);
-  });
-
-  it("that stopped training decide anew when it goes on", async () => {
-    const store = memoryCheckpoints();
-    const run = async (patience: number, other: boolean) => {
-      const { run, model, optimizer } = training();
-      const { steps, isStopped } = await run({
-        epochs: 5,
-        hooks: {
-          evaluation: evaluateEvery({
-            ...{ every: { epochs: 1 }, patience },
-            evaluate: async () => ({ loss: 1 }),
-          }),
-          ...(other && {
-            limit: {
-              afterStep: (at: Training) => {
-                if (at.step === 17) at.stop();
-              },
-            },
-          }),
-        },
-        checkpoints: { store, parts: { model, optimizer }, resume: "auto" },
-      });
-      return { steps, isStopped };
-    };
-    expect(await run(1, false)).toEqual({ steps: 10, isStopped: true });
-    expect(await run(1, false)).toEqual({ steps: 10, isStopped: true });
-    expect(await run(9, true)).toEqual({ steps: 17, isStopped: true });
-    // A hook that cannot decide anew has ended training for good.
-    expect(await run(9, true)).toEqual({ steps: 17, isStopped: true });
   });
 
   it("refuse results without a score", async () => {
