@@ -53,7 +53,6 @@ const worthDispatching = 4;
 interface Layout {
   readonly id: number;
   readonly group: GPUBindGroupLayout;
-  readonly pipeline: GPUPipelineLayout;
 }
 
 /** A kernel in the cache, whose pipeline may be missing. */
@@ -61,7 +60,6 @@ class CachedKernel implements CompiledKernel {
   readonly kernel: Kernel;
   readonly storage: Storage;
   readonly program: Program;
-  readonly pipelineLayout: GPUPipelineLayout;
   readonly layout: GPUBindGroupLayout;
   readonly layoutId: number;
   readonly scalarBytes: number;
@@ -81,7 +79,6 @@ class CachedKernel implements CompiledKernel {
     // Bindings may hold large buffers.
     this.storage = storage.map(({ dtype, rounding }) => ({ dtype, ...(rounding && { rounding }) }));
     this.program = program;
-    this.pipelineLayout = layout.pipeline;
     this.layout = layout.group;
     this.layoutId = layout.id;
     this.scalarBytes = scalarBytes(kernel);
@@ -214,7 +211,7 @@ export class PipelineCache {
     const gpu = this.#gpu;
     gpu.pushErrorScope("validation");
     const module = moduleOf(gpu, cached);
-    const pipeline = gpu.createComputePipeline(descriptorOf(cached, module));
+    const pipeline = gpu.createComputePipeline(descriptorOf(gpu, cached, module));
     this.#health.watch(
       gpu
         .popErrorScope()
@@ -239,7 +236,7 @@ export class PipelineCache {
     const gpu = this.#gpu;
     gpu.pushErrorScope("validation");
     const module = moduleOf(gpu, cached);
-    const created = gpu.createComputePipelineAsync(descriptorOf(cached, module));
+    const created = gpu.createComputePipelineAsync(descriptorOf(gpu, cached, module));
     const checked = gpu.popErrorScope().catch((reason: unknown) => this.#health.explain(reason));
     const [error, pipeline] = await paced(
       Promise.all([checked, created.catch((reason: unknown) => String(reason))]),
@@ -273,8 +270,7 @@ export class PipelineCache {
     let layout = this.#layouts.get(signature);
     if (!layout) {
       const group = layoutOf(this.#gpu, types);
-      const pipeline = this.#gpu.createPipelineLayout({ bindGroupLayouts: [group] });
-      layout = { id: this.#layouts.size, group, pipeline };
+      layout = { id: this.#layouts.size, group };
       this.#layouts.set(signature, layout);
     }
     return layout;
@@ -296,12 +292,15 @@ const labelOf = ({ name, variant }: Kernel): string => (variant ? `${name} ${var
 const moduleOf = (gpu: GPUDevice, { kernel, program }: CachedKernel): GPUShaderModule =>
   gpu.createShaderModule({ label: labelOf(kernel), code: program.code });
 
+// Each pipeline has a layout object of its own. wgpu, the implementation of Firefox and Deno, keeps the least sizes of bindings of the
+// pipeline before, where the next one in a pass has the same object.
 const descriptorOf = (
-  { kernel, pipelineLayout }: CachedKernel,
+  gpu: GPUDevice,
+  { kernel, layout }: CachedKernel,
   module: GPUShaderModule,
 ): GPUComputePipelineDescriptor => ({
   label: labelOf(kernel),
-  layout: pipelineLayout,
+  layout: gpu.createPipelineLayout({ bindGroupLayouts: [layout] }),
   compute: { module, entryPoint: "main" },
 });
 

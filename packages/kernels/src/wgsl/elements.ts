@@ -113,13 +113,9 @@ export const asQuad = (value: string, unit: Unit): string =>
 export const magnitudesOf = (quad: string): string =>
   `(bitcast<vec4u>(${quad}) & vec4u(0x7fffffffu))`;
 
-// Hardware conversions are exact when widening. Only they are fast enough for inner loops.
-const loadFloat16 = (tier: "native" | "packed"): string =>
-  tier === "native"
-    ? `fn quad_float16(q: vec2u) -> vec4f { return vec4f(bitcast<vec4<f16>>(q)); }
-fn pair_float16(w: u32) -> vec2f { return vec2f(bitcast<vec2<f16>>(w)); }
-`
-    : `fn quad_float16(q: vec2u) -> vec4f { return vec4f(unpack2x16float(q.x), unpack2x16float(q.y)); }
+// Hardware conversions are exact when widening, and only they are fast enough for inner loops. A bitcast to `f16` would do the same,
+// but naga, the compiler of Firefox and Deno, refuses the one to four halves and compiles the one to two wrongly.
+const loadFloat16 = `fn quad_float16(q: vec2u) -> vec4f { return vec4f(unpack2x16float(q.x), unpack2x16float(q.y)); }
 fn pair_float16(w: u32) -> vec2f { return unpack2x16float(w); }
 `;
 
@@ -151,7 +147,7 @@ export const elementWgsl: Readonly<Record<DType, ElementWgsl>> = {
     "float16",
     true,
     (context) =>
-      loadFloat16(context.tier) +
+      loadFloat16 +
       round4Float16 +
       roundFewer("float16") +
       (isCpu(context) ? encodeFloat16OnCpu : encode4Float16),
