@@ -1,14 +1,16 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { whyNoLavapipe } from "../../tooling/browser/lavapipe.js";
-import { ensureChromium } from "../bootstrap/chromium.mjs";
+import { chromium, ensureBrowser, firefox } from "../bootstrap/browsers.mjs";
 import { prepareMpi } from "../bootstrap/mpi.mjs";
 import { lastLines, run } from "../bootstrap/run.mjs";
 import { findSwiftShader } from "./swiftshader.mjs";
+import { installWgpu, wgpuFolder } from "./wgpu.mjs";
 
 /**
  * @typedef Ready
  * @property {string[]} command that starts other commands on the driver; empty where variables suffice
+ * @property {string[]} [vitest] the command that starts vitest; default `npx vitest`
  * @property {Record<string, string>} env
  * @property {string} version
  *
@@ -16,7 +18,8 @@ import { findSwiftShader } from "./swiftshader.mjs";
  * @property {() => Promise<Ready | { missing: string } | { failed: string }>} prepare `missing`: why it cannot run on this machine
  */
 
-const wrapper = join(dirname(fileURLToPath(import.meta.url)), "newer-mesa.sh");
+const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const wrapper = join(root, "scripts", "lanes", "newer-mesa.sh");
 /** The exit code of newer-mesa.sh on machines where it cannot run. */
 const cannotRun = 69;
 
@@ -51,14 +54,35 @@ export const swiftShader = {
   },
 };
 
+/** Deno, whose WebGPU is wgpu, as that of Firefox is. @type {Driver} */
+export const denoOnWgpu = {
+  async prepare() {
+    const failed = await installWgpu();
+    if (failed !== undefined) return { failed };
+    const deno = join(wgpuFolder, "node_modules", ".bin", "deno");
+    const { code, output } = await run(deno, ["--version"], { label: "Deno" });
+    if (code !== 0) return { failed: lastLines(output, 5).join("\n") };
+    return {
+      command: [],
+      vitest: [
+        ...[deno, "run", "--allow-all", "--unstable-webgpu", "--no-check"],
+        join(root, "node_modules", "vitest", "vitest.mjs"),
+      ],
+      env: { HALFSTEP_TEST_GPU: "navigator" },
+      version: output.split("\n")[0],
+    };
+  },
+};
+
 /**
- * A Chromium, installed if need be, that computes on the driver of the process that starts it.
+ * A browser, installed if need be, that computes on the driver of the process that starts it.
+ * @param {import("../bootstrap/browsers.mjs").Kind} kind
  * @param {Driver} driver
  * @returns {Driver}
  */
-const chromiumOn = (driver) => ({
+const browserOn = (kind, driver) => ({
   async prepare() {
-    const found = await ensureChromium((line) => console.log(`set-up: ${line}`));
+    const found = await ensureBrowser(kind, (line) => console.log(`set-up: ${line}`));
     if (found.missing !== undefined) return { failed: found.missing };
     const ready = await driver.prepare();
     return { ...ready, ...(ready.version && { version: `${found.executable}, ${ready.version}` }) };
@@ -66,13 +90,21 @@ const chromiumOn = (driver) => ({
 });
 
 /** Chromium on its own driver. */
-export const chromiumOnSwiftShader = chromiumOn(swiftShader);
+export const chromiumOnSwiftShader = browserOn(chromium, swiftShader);
 
 /** Chromium on the software driver of this machine. */
-export const chromiumOnLavapipe = chromiumOn({
+export const chromiumOnLavapipe = browserOn(chromium, {
   async prepare() {
     const missing = whyNoLavapipe();
     return missing === undefined ? ownAdapter.prepare() : { missing };
+  },
+});
+
+/** Firefox on the software driver of this machine. */
+export const firefoxOnLavapipe = browserOn(firefox, {
+  async prepare() {
+    const failed = await installWgpu();
+    return failed === undefined ? ownAdapter.prepare() : { failed };
   },
 });
 

@@ -50,7 +50,8 @@ export const runLanes = async (lanes, chosen) => {
 async function runTests(lane, driver, name, total) {
   const folder = join(root, name);
   const reports = mkdtempSync(join(tmpdir(), "halfstep-lane-"));
-  const [command, ...args] = [...driver.command, "npx", "vitest", "run"];
+  const { vitest = ["npx", "vitest"] } = driver;
+  const [command, ...args] = [...driver.command, ...vitest, "run"];
   const { code, output, seconds } = await run(command, args, {
     cwd: folder,
     label: `${lane.name}: ${name}`,

@@ -3,6 +3,8 @@ import {
   bothMpis,
   chromiumOnLavapipe,
   chromiumOnSwiftShader,
+  denoOnWgpu,
+  firefoxOnLavapipe,
   newerMesa,
   ownAdapter,
   swiftShader,
@@ -16,6 +18,24 @@ const flushed = {
   test: "keep 8-bit moments bit for bit as the CPU does",
   why: "the driver flushes subnormals, which are among its gradients",
 };
+
+/** Tests of programs that no adapter of this machine has. */
+const otherGpus = ["compile", "are multiplied as float16 by hardware matrices"].map((test) => ({
+  test,
+  why: "wgpu compiles no programs for devices that it does not have",
+}));
+
+/** Deno asks wgpu every ten milliseconds what has ended. */
+const promptness = [
+  {
+    test: "a lost device rejects the step and whatever comes after it",
+    why: "the step ends before Deno says that the device is lost",
+  },
+  {
+    test: "makes nothing once its plan is known",
+    why: "the next step begins before Deno says that buffers are free again",
+  },
+];
 
 /** Without subgroups the packed tier has the programs that `npm test` runs. */
 const bestTier = { HALFSTEP_TEST_TIERS: "best" };
@@ -99,6 +119,14 @@ export const lanes = [
     differing: [flushed],
   },
   {
+    name: "wgpu",
+    what: "kernels and tensors on wgpu, which Firefox and Deno have",
+    driver: denoOnWgpu,
+    env: {},
+    tests: gpuTests,
+    differing: [flushed, ...otherGpus, ...promptness],
+  },
+  {
     name: "two-ranks",
     what: "processes that exchange over MPI",
     driver: bothMpis,
@@ -134,6 +162,14 @@ export const browserLanes = [
       "packages/trainer": { browser: ["bits"] },
       "apps/playground": { browser: ["devices"] },
     },
+    differing: [],
+  },
+  {
+    name: "firefox",
+    what: "Firefox, whose WebGPU is wgpu",
+    driver: firefoxOnLavapipe,
+    env: { HALFSTEP_BROWSER_LANE: "firefox" },
+    tests: { "packages/trainer": { browser: ["bits"] } },
     differing: [],
   },
 ];

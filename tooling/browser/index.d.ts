@@ -24,6 +24,20 @@ export interface OpenBrowser {
 /** Starts Chromium. Throws where the machine lacks what the lane needs. */
 export declare const openBrowser: (options?: OpenBrowserOptions) => Promise<OpenBrowser>;
 
+/** What tests use of a page, in Firefox as in Chromium. */
+export interface ScriptedPage {
+  evaluate<Given, Result>(work: (given: Given) => Result, given: Given): Promise<Awaited<Result>>;
+}
+
+/** A headless Firefox with a profile of its own, which computes with Mesa's driver as Node does. */
+export interface OpenFirefox {
+  readonly browser: { newPage(): Promise<ScriptedPage> };
+  close(): Promise<void>;
+}
+
+/** Starts Firefox. Throws where the machine has none. */
+export declare const openFirefox: () => Promise<OpenFirefox>;
+
 /** Why this machine cannot run the lane "lavapipe"; undefined where it can. */
 export declare const whyNoLavapipe: () => string | undefined;
 
@@ -52,17 +66,17 @@ export declare const servePages: (options: ServePagesOptions) => Promise<ServedP
 /** Everything from the same origin, WebAssembly, and no `unsafe-eval`. */
 export declare const strictPolicy: string;
 
-export interface OpenedPage {
-  readonly page: Page;
+export interface OpenedPage<P extends ScriptedPage = Page> {
+  readonly page: P;
   /** What the page wrote on its console, and errors that it did not catch. */
   readonly messages: readonly string[];
 }
 
 /** Opens a page, and notes what it says. */
-export declare const openPage: (
-  browser: Pick<Browser, "newPage">,
+export declare const openPage: <P extends ScriptedPage = Page>(
+  browser: { newPage(): Promise<P> },
   url: string,
-) => Promise<OpenedPage>;
+) => Promise<OpenedPage<P>>;
 
 /**
  * Bundles modules with the packages of this repository, read from their sources. Returns the files by path: an entry `x.ts` is `/x.js`.

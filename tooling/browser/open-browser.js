@@ -1,6 +1,6 @@
 import { chromium } from "playwright-core";
 import { gpuEnvironment } from "../../scripts/bootstrap/adapter.mjs";
-import { findChromium } from "../../scripts/bootstrap/chromium.mjs";
+import { chromium as anyChromium, findBrowser } from "../../scripts/bootstrap/browsers.mjs";
 import { lavapipe } from "./lavapipe.js";
 
 const flags = [
@@ -15,7 +15,7 @@ const flags = [
 ];
 
 export const openBrowser = async ({ lane = "swiftshader", flags: others = [] } = {}) => {
-  const executable = findChromium();
+  const executable = findBrowser(anyChromium);
   if (executable === undefined)
     throw new Error(
       "there is no Chromium on this machine: npm run test:browser installs one, or says how",

@@ -14,6 +14,12 @@ const report = reports && join(reports, `${basename(process.cwd())}-${process.pi
 const files = process.env.HALFSTEP_LANE_TESTS?.split(",");
 const laneTests = "**/*.{lane,browser}.test.ts";
 
+// The lane `wgpu` computes with the WebGPU of Deno instead of Dawn.
+const alias =
+  process.env.HALFSTEP_TEST_GPU === "navigator"
+    ? { webgpu: join(import.meta.dirname, "navigator-gpu.js") }
+    : {};
+
 /**
  * The vitest config of packages that never touch a GPU. Test files share processes, one a core: a process for each file, which loads
  * the same modules again, costs a third of the CPU time of these packages.
@@ -22,7 +28,7 @@ export const unit = ({ exclude = [], ...test } = {}) =>
   defineConfig({
     // Transformed modules are kept in node_modules, and packages share them as long as they have one root.
     root: join(import.meta.dirname, "../.."),
-    resolve: { conditions: [...source, ...defaultClientConditions] },
+    resolve: { alias, conditions: [...source, ...defaultClientConditions] },
     ssr: { resolve: { conditions: [...source, ...defaultServerConditions] } },
     test: {
       dir: process.cwd(),

@@ -184,6 +184,8 @@ function makeDevice(
       throw new RangeError(
         `write() wants bytes ${offset} to ${offset + bytes.byteLength} of a buffer of ${buffer.size}: start at a multiple of 4 and end inside`,
       );
+    // Deno ends the process at a write of nothing.
+    if (bytes.byteLength === 0) return;
     queue.add(() => {
       readBack.flush();
       gpu.queue.writeBuffer(buffer, offset, bytes);

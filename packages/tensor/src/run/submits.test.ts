@@ -3,6 +3,7 @@ import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import { runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
+import "../tensor/with-methods.js";
 import { gpuRunner } from "./gpu-runner.js";
 import { estimatedMilliseconds, hardwareRates, PlanSubmits, RunClock } from "./submits.js";
 

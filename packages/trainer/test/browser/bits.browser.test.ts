@@ -2,13 +2,15 @@ import { requestTestDevice } from "@halfstep/device/testing";
 import { gpuRuntime } from "@halfstep/tensor";
 import { afterAll, describe, expect, test } from "vitest";
 import { lineOf, ways } from "../ledger/ledger.js";
-import { openJobs } from "./open-jobs.js";
+import { openJobs, openJobsInFirefox } from "./open-jobs.js";
 
 // 20 steps of training leave the same bits in a browser as in Node on the same driver.
 
-const jobs = await openJobs();
+const isFirefox = process.env.HALFSTEP_BROWSER_LANE === "firefox";
+const jobs = await (isFirefox ? openJobsInFirefox() : openJobs());
 afterAll(() => jobs.close());
-const runtime = gpuRuntime(await requestTestDevice());
+// Firefox has no subgroups: its programs are those of the packed tier, which does without them.
+const runtime = gpuRuntime(await requestTestDevice(isFirefox ? { tier: "packed" } : {}));
 
 const models = ["MLP", "DigitsCnn", "GPT"].map((model) => `${model}, AdamW, clipped`);
 

@@ -6,7 +6,10 @@ import {
   type OpenBrowserOptions,
   type OpenedPage,
   openBrowser,
+  openFirefox,
   openPage,
+  type ScriptedPage,
+  type ServedPages,
   servePages,
 } from "@halfstep/browser";
 import type { Jobs } from "./pages/jobs.js";
@@ -26,38 +29,67 @@ const html = `<!doctype html>
 type Place = "inPage" | "inWorker";
 type RunJob = (name: string, given: readonly unknown[]) => unknown;
 
-/** A page in Chromium that runs the jobs of `pages/jobs.ts`. */
-export interface OpenJobs extends OpenBrowser, OpenedPage {
+/** A page that runs the jobs of `pages/jobs.ts`. */
+export interface JobsPage {
   run<N extends keyof Jobs>(
     place: Place,
     name: N,
     ...given: Parameters<Jobs[N]>
   ): ReturnType<Jobs[N]>;
+  /** What the page wrote on its console, and errors that it did not catch. */
+  readonly messages: readonly string[];
+  close(): Promise<void>;
 }
 
-/** Opens such a page. */
+/** Such a page in Chromium. */
+export interface OpenJobs extends OpenBrowser, OpenedPage, Pick<JobsPage, "run"> {}
+
+/** Opens the page in Chromium. */
 export async function openJobs({
   flags = [],
 }: Pick<OpenBrowserOptions, "flags"> = {}): Promise<OpenJobs> {
-  const entry = (name: string): string =>
-    fileURLToPath(new URL(`pages/${name}.ts`, import.meta.url));
-  const files = await bundlePage([entry("page"), entry("worker")]);
-  const served = await servePages({ files: { ...files, "/index.html": html } });
+  const served = await serveJobs();
   const opened = await openBrowser({ lane, flags });
   const { page, messages } = await openPage(opened.browser, served.url);
-  const run = (place: Place, name: string, ...given: readonly unknown[]): Promise<unknown> =>
-    page.evaluate(
-      (job) => (globalThis as unknown as Record<Place, RunJob>)[job.place](job.name, job.given),
-      { place, name, given },
-    );
   return {
     ...opened,
     page,
     messages,
-    run: run as OpenJobs["run"],
+    run: runnerOf(page),
     async close() {
       await opened.close();
       await served.close();
     },
   };
+}
+
+/** Opens the page in Firefox. */
+export async function openJobsInFirefox(): Promise<JobsPage> {
+  const served = await serveJobs();
+  const opened = await openFirefox();
+  const { page, messages } = await openPage(opened.browser, served.url);
+  return {
+    messages,
+    run: runnerOf(page),
+    async close() {
+      await opened.close();
+      await served.close();
+    },
+  };
+}
+
+async function serveJobs(): Promise<ServedPages> {
+  const entry = (name: string): string =>
+    fileURLToPath(new URL(`pages/${name}.ts`, import.meta.url));
+  const files = await bundlePage([entry("page"), entry("worker")]);
+  return servePages({ files: { ...files, "/index.html": html } });
+}
+
+function runnerOf(page: ScriptedPage): JobsPage["run"] {
+  const run = (place: Place, name: string, ...given: readonly unknown[]): Promise<unknown> =>
+    page.evaluate(
+      (job) => (globalThis as unknown as Record<Place, RunJob>)[job.place](job.name, job.given),
+      { place, name, given },
+    );
+  return run as JobsPage["run"];
 }

@@ -2,9 +2,9 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { chromiumPlan, findChromium } from "./chromium.mjs";
+import { browserPlan, chromium, findBrowser, firefox } from "./browsers.mjs";
 
-const root = mkdtempSync(join(tmpdir(), "halfstep-chromium-"));
+const root = mkdtempSync(join(tmpdir(), "halfstep-browsers-"));
 afterAll(() => rmSync(root, { recursive: true }));
 
 const executable = (...path) => {
@@ -15,18 +15,18 @@ const executable = (...path) => {
   return file;
 };
 
-describe("findChromium", () => {
+describe("findBrowser", () => {
   it("takes the one that is named, then the first on the path", () => {
     const named = executable("named", "chrome");
     const onPath = executable("bin", "chromium-browser");
     const PATH = `${join(root, "empty")}:${join(root, "bin")}`;
-    expect(findChromium({ CHROME_PATH: named, PATH })).toBe(named);
-    expect(findChromium({ PATH })).toBe(onPath);
-    expect(findChromium({ CHROME_PATH: join(root, "none"), PATH: "" })).toBe(undefined);
+    expect(findBrowser(chromium, { CHROME_PATH: named, PATH })).toBe(named);
+    expect(findBrowser(chromium, { PATH })).toBe(onPath);
+    expect(findBrowser(chromium, { CHROME_PATH: join(root, "none"), PATH: "" })).toBe(undefined);
   });
 });
 
-describe("chromiumPlan", () => {
+describe("browserPlan", () => {
   const debian = {
     platform: "linux",
     root: true,
@@ -36,7 +36,8 @@ describe("chromiumPlan", () => {
   };
 
   it("installs Debian's package", () => {
-    expect(chromiumPlan(debian).commands?.at(-1)?.at(-1)).toBe("chromium");
+    expect(browserPlan(chromium, debian).commands?.at(-1)?.at(-1)).toBe("chromium");
+    expect(browserPlan(firefox, debian).commands?.at(-1)?.at(-1)).toBe("firefox-esr");
   });
 
   it.each([
@@ -45,6 +46,6 @@ describe("chromiumPlan", () => {
     ["on Ubuntu, whose package is a snap", { os: { ID: "ubuntu" } }, /CHROME_PATH/],
     ["elsewhere", { platform: "darwin" }, /CHROME_PATH/],
   ])("says what to do %s", (_, other, instructions) => {
-    expect(chromiumPlan({ ...debian, ...other }).instructions).toMatch(instructions);
+    expect(browserPlan(chromium, { ...debian, ...other }).instructions).toMatch(instructions);
   });
 });
