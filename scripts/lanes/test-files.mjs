@@ -7,11 +7,12 @@ const usesGpu = /device\/(testing|node)"|\/(forward-check|special-values)\.js"/;
 /**
  * The test files of a package or an app for a lane, relative to its folder.
  * @param {string} folder of the package or app
- * @param {{ suites?: boolean, lane?: string[], browser?: string[] }} wanted `suites`: all ordinary tests that use a GPU; `lane`, `browser`: tests
- * that are written for lanes and for browsers, by name
+ * @param {{ suites?: boolean, files?: string[], lane?: string[], browser?: string[] }} wanted `suites`: all ordinary tests that use a GPU;
+ * `files`: some of them; `lane`, `browser`: tests that are written for lanes and for browsers, by name
  */
-export const testFiles = (folder, { suites = false, lane = [], browser = [] }) => [
+export const testFiles = (folder, { suites = false, files = [], lane = [], browser = [] }) => [
   ...(suites ? gpuSuites(folder) : []),
+  ...files,
   ...lane.map((name) => `test/${name}.lane.test.ts`),
   ...browser.map((name) => `test/browser/${name}.browser.test.ts`),
 ];
