@@ -62,7 +62,9 @@ export class MatrixStates {
    * Takes the states of a job. A rank of a job of the same size takes its own residuals. In a job of another size each takes the mean
    * of all: what the next mean of gradients makes up for is then the same.
    */
-  load({ groups }: CompressionState): void {
+  load(state: CompressionState): void {
+    requireState(state);
+    const { groups } = state;
     const { rank, size } = this.#exchange.carrier;
     this.#loaded = groups.map(
       (matrices) =>
@@ -86,6 +88,27 @@ export class MatrixStates {
       .members("world")
       .map((rank) => new Float32Array(received(rank).slice().buffer));
   }
+}
+
+/** @throws TypeError for what is no state: it may come from a file */
+function requireState(state: CompressionState): void {
+  const { groups } = (state ?? {}) as Partial<CompressionState>;
+  const isWhole =
+    Array.isArray(groups) && groups.every((each) => Array.isArray(each) && each.every(isMatrix));
+  if (!isWhole)
+    throw new TypeError(
+      "this is no state of compressed gradients: pass what stateDict() of an exchange with the same compression gave",
+    );
+}
+
+function isMatrix(saved: Partial<SavedMatrix> | null): boolean {
+  const { offset, right, residuals } = saved ?? {};
+  return (
+    Number.isSafeInteger(offset) &&
+    right instanceof Float32Array &&
+    Array.isArray(residuals) &&
+    residuals.every((each) => each instanceof Float32Array && each.length === residuals[0]?.length)
+  );
 }
 
 /** The state of a matrix; an unknown one has none. */

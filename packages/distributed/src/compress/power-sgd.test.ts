@@ -132,6 +132,38 @@ describe("PowerSGD", () => {
     close(await stepAll(three, () => mean.slice()), change);
   });
 
+  it.each([
+    ["nothing", undefined],
+    ["no groups", {}],
+    ["a group that is no list", { groups: [3] }],
+    ["a matrix that is null", { groups: [[null]] }],
+    ["factors as a list", { groups: [[{ offset: 0, right: [1], residuals: [] }]] }],
+    [
+      "residuals of other lengths",
+      {
+        groups: [
+          [
+            {
+              offset: 0,
+              right: new Float32Array(2),
+              residuals: [new Float32Array(2), new Float32Array(3)],
+            },
+          ],
+        ],
+      },
+    ],
+  ])("refuses a state of %s, and keeps its own", async (_, state) => {
+    const ranks = ranksOf({ rank: 2 });
+    await Promise.all(ranks.map((rank, i) => rank.step(full(i, 0))));
+    const states = () => Promise.all(ranks.map(({ exchange }) => exchange.stateDict()));
+    const before = await states();
+    for (const { exchange } of ranks)
+      expect(() => exchange.loadStateDict(state as unknown as CompressionState)).toThrow(
+        /no state of compressed gradients: pass/,
+      );
+    expect(await states()).toEqual(before);
+  });
+
   it("keeps the states of optimizers apart whose gradients it exchanges one after the other", async () => {
     const run = async (carrier: Carrier) => {
       const runtime = cpuRuntime();

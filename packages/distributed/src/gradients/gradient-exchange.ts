@@ -180,7 +180,7 @@ export class GradientExchange {
 
   /**
    * Goes on from a saved state. In a job of another size each rank takes the mean of the residuals.
-   * @throws TypeError without `compress`
+   * @throws TypeError without `compress`, and for what is no such state
    */
   loadStateDict(state: CompressionState): void {
     if (!this.#powerSgd) throw new TypeError("gradients are not compressed: there is no state");
