@@ -12,7 +12,7 @@ export interface BrowserDeviceOptions extends DeviceOptions {
 const powerPreferences: readonly GPUPowerPreference[] = ["high-performance", "low-power"];
 
 /**
- * Requests a device from the browser's `navigator.gpu`. In Node use `@halfstep/device/node`.
+ * Requests a device from the `navigator.gpu` of a browser or of Deno. In Node use `@halfstep/device/node`.
  *
  * @throws NoAdapterError; RangeError for unknown options, and a budget or preference that is none
  */
@@ -26,12 +26,12 @@ export async function requestDevice(options: BrowserDeviceOptions = {}): Promise
   const { gpu } = globalThis.navigator ?? {};
   if (!gpu)
     throw new NoAdapterError(
-      "there is no navigator.gpu: use a browser with WebGPU on a secure page (https or localhost); in Node import @halfstep/device/node",
+      "there is no navigator.gpu: use a browser with WebGPU on a secure page (https or localhost); in Node import @halfstep/device/node, in Deno add --unstable-webgpu",
     );
   const adapter = await gpu.requestAdapter({ powerPreference });
   if (!adapter)
     throw new NoAdapterError(
-      "the browser has WebGPU but offers no adapter: turn hardware acceleration on (chrome://gpu tells more)",
+      "the browser has WebGPU but offers no adapter: turn hardware acceleration on (chrome://gpu tells more, in Firefox about:support)",
     );
   return openDevice(adapter, others);
 }

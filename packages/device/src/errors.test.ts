@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { requestDevice } from "./browser.js";
+import { dawnNotLoaded } from "./dawn-not-loaded.js";
 import {
   DeviceLostError,
   GpuError,
@@ -27,4 +28,19 @@ test("instanceof recognises errors by their brand, of another copy of the packag
 
 test("without navigator.gpu the browser's requestDevice says where to go", async () => {
   await expect(requestDevice()).rejects.toThrow("@halfstep/device/node");
+});
+
+test.each([
+  ["ERR_MODULE_NOT_FOUND", "Cannot find package 'webgpu'", "run npm install webgpu"],
+  [
+    "ERR_DLOPEN_FAILED",
+    "libc.so.6: version `GLIBC_2.38' not found (required by dawn.node)\nmore",
+    "libc.so.6: version `GLIBC_2.38' not found (required by dawn.node)",
+  ],
+])("Dawn that cannot be loaded says why: %s", (code, message, why) => {
+  const cause = Object.assign(new Error(message), { code });
+  const error = dawnNotLoaded(cause);
+  expect(error).toBeInstanceOf(NoAdapterError);
+  expect(error.cause).toBe(cause);
+  expect(error.message).toBe(`the package \`webgpu\` (Dawn for Node) cannot be loaded: ${why}`);
 });

@@ -1,5 +1,6 @@
 /// <reference types="node" />
 import { availableParallelism, totalmem } from "node:os";
+import { dawnNotLoaded } from "./dawn-not-loaded.js";
 import type { Device } from "./device.js";
 import { NoAdapterError } from "./errors.js";
 import { deviceOptions, requireOptions } from "./options.js";
@@ -148,10 +149,7 @@ async function loadDawn(): Promise<{ create(options: string[]): GPU; globals: ob
   try {
     return await import("webgpu");
   } catch (cause) {
-    throw new NoAdapterError(
-      "the package `webgpu` (Dawn for Node) cannot be loaded: run npm install webgpu",
-      { cause },
-    );
+    throw dawnNotLoaded(cause);
   }
 }
 

@@ -72,8 +72,11 @@ export class ReadBack {
     this.flush();
     const fence = this.#fences.pop() ?? createStaging(this.#gpu, this.#counters, fenceBytes);
     const done = this.#gpu.queue.onSubmittedWorkDone();
-    await paced(done.catch((reason: unknown) => this.#health.explain(reason)));
-    await this.#map(fence, fenceBytes);
+    // Both begin at once: in Firefox each takes 100 ms.
+    await Promise.all([
+      paced(done.catch((reason: unknown) => this.#health.explain(reason))),
+      this.#map(fence, fenceBytes),
+    ]);
     fence.unmap();
     this.#fences.push(fence);
     await this.#health.assertWell();

@@ -56,7 +56,7 @@ export async function openWeights(
 
 /** The file in a folder that has its weights, or their index. */
 async function weightsIn(folder: string): Promise<string> {
-  const names = await readdir(folder);
+  const names = (await readdir(folder)).sort();
   const usual = usualNames.find((name) => names.includes(name));
   const others = names.filter((name) => weightsName.test(name));
   const [only] = others;

@@ -179,10 +179,11 @@ export function lostParameter(model: StatefulModel, state: unknown): string | un
 
 /** The gradients that are present, by the path of their parameter. */
 async function gradientsOf(model: StatefulModel): Promise<Record<string, unknown>> {
-  const gradients: Record<string, unknown> = {};
-  for (const [name, { shape, grad }] of model.namedParameters())
-    if (grad) gradients[name] = { shape, dtype: "float32", data: await grad.toArray() };
-  return gradients;
+  // Reads of one turn share one wait.
+  const entries = [...model.namedParameters()].map(async ([name, { shape, grad }]) =>
+    grad ? [[name, { shape, dtype: "float32", data: await grad.toArray() }] as const] : [],
+  );
+  return Object.fromEntries((await Promise.all(entries)).flat());
 }
 
 /** The states of those gradients with regard to the loss scale. */

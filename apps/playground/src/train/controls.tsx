@@ -50,7 +50,8 @@ export function Controls({ config, onChange }: ControlsProps): VNode {
             max={9999}
             value={seed}
             onChange={({ currentTarget }) => {
-              const next = Number(currentTarget.value);
+              // Firefox takes any text, and says that it is an empty one.
+              const next = currentTarget.value === "" ? Number.NaN : Number(currentTarget.value);
               const isSeed = Number.isInteger(next) && next >= 0 && next <= 9999;
               currentTarget.setCustomValidity(isSeed ? "" : "a whole number from 0 to 9999");
               if (isSeed) onChange({ seed: next });

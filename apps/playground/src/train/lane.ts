@@ -136,17 +136,17 @@ export class Lane {
 
   /** Figures that take a read of all gradients. */
   async statistics(): Promise<LaneStatistics> {
-    const { total } = await this.#meter.read();
-    const layers: LayerHistogram[] = [];
-    for (const [name, parameter] of this.task.model.namedParameters()) {
-      if (parameter.grad === undefined) continue;
-      layers.push({ name, histogram: exponentHistogram(await parameter.grad.toArray()) });
-    }
+    // Reads of one turn share one wait, which takes 100 ms in Firefox.
+    const histograms = [...this.task.model.namedParameters()].map(
+      async ([name, { grad }]): Promise<LayerHistogram[]> =>
+        grad ? [{ name, histogram: exponentHistogram(await grad.toArray()) }] : [],
+    );
+    const [{ total }, layers] = await Promise.all([this.#meter.read(), Promise.all(histograms)]);
     return {
       lostUpdates: total.lost,
       stepBytes: this.#plan?.statistics.peakBytes ?? 0,
       keptBytes: this.#keptBytes(),
-      layers,
+      layers: layers.flat(),
     };
   }
 
@@ -171,10 +171,15 @@ export class Lane {
   /** Everything that the next steps depend on, and what was seen so far. Waits for the steps. */
   async state(): Promise<SavedLane> {
     const { optimizer, scaler, task } = this.#loop;
+    const [model, ofOptimizer, ofScaler] = await Promise.all([
+      task.model.stateDict(),
+      optimizer.stateDict(),
+      scaler.stateDict(),
+    ]);
     return {
-      model: await task.model.stateDict(),
-      optimizer: await optimizer.stateDict(),
-      scaler: await scaler.stateDict(),
+      model,
+      optimizer: ofOptimizer,
+      scaler: ofScaler,
       points: this.#points,
       ...(this.origin !== undefined && { origin: this.origin }),
       ...(this.failure !== undefined && { failure: this.failure }),

@@ -207,8 +207,11 @@ export class Session {
 
   async #save(): Promise<void> {
     this.#lastSave = performance.now();
-    const lanes: [SetupId, SavedLane][] = [];
-    for (const lane of this.#lanes) lanes.push([lane.setup.id, await lane.state()]);
+    const lanes = await Promise.all(
+      this.#lanes.map(
+        async (lane): Promise<[SetupId, SavedLane]> => [lane.setup.id, await lane.state()],
+      ),
+    );
     await this.#saved.save(this.#run, { step: this.steps, lanes: Object.fromEntries(lanes) });
   }
 
@@ -260,8 +263,7 @@ export class Session {
   }
 
   async #report(depth: Depth): Promise<void> {
-    const lanes: LaneProgress[] = [];
-    for (const lane of this.#lanes) lanes.push(await reportOf(lane, depth));
+    const lanes = await Promise.all(this.#lanes.map((lane) => reportOf(lane, depth)));
     await this.#paint();
     this.#tell({ type: "progress", lanes, isPlaying: this.#isPlaying });
   }

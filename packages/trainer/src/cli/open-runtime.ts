@@ -69,7 +69,8 @@ async function openDevice(
   } catch (error) {
     const isChosen = kind ?? adapter ?? (process.env.HALFSTEP_ADAPTER || undefined);
     if (!(error instanceof NoAdapterError) || isChosen !== undefined) throw error;
-    onNote?.("no WebGPU adapter: training on the CPU");
+    const why = error.cause === undefined ? "" : ` (${error.message})`;
+    onNote?.(`no WebGPU adapter: training on the CPU${why}`);
     return undefined;
   }
 }

@@ -49,7 +49,9 @@ export async function program(
 ): Promise<void> {
   // Unhandled errors end the process with one line, too.
   const onStray = (error: unknown): never => process.exit(report(error, say));
-  process.on("uncaughtException", onStray);
+  const strays = ["uncaughtException", "unhandledRejection"] as const;
+  // Bun does not tell listeners of the first kind of rejections.
+  for (const stray of strays) process.on(stray, onStray);
   // If the reader of the output is gone, the program ends silently after saving. The listener stays, because the last writes
   // fail later.
   const onOutputError = (error: NodeJS.ErrnoException): void => {
@@ -62,7 +64,7 @@ export async function program(
   } catch (error) {
     process.exitCode = report(error, say);
   } finally {
-    process.off("uncaughtException", onStray);
+    for (const stray of strays) process.off(stray, onStray);
   }
 }
 
