@@ -4,7 +4,6 @@ import { type Capabilities, probeCapabilities, type Tier } from "./capabilities.
 import { Counters } from "./counters.js";
 import { type CompilerDevices, DriverCompiler } from "./driver-compiler.js";
 import { type DeviceEncoder, makeEncoder, ScalarChunks } from "./encoder.js";
-import { isNode } from "./environment.js";
 import type { DeviceLostError } from "./errors.js";
 import { Health } from "./health.js";
 import type { Kernel, Launch } from "./launch.js";
@@ -66,11 +65,6 @@ export interface Device {
   readonly gpu: GPUDevice;
   readonly label: string;
   readonly capabilities: Capabilities;
-  /**
-   * Milliseconds that a wait takes where nothing is left to do: 100 in Firefox, which looks for finished work ten times a second. 0 where it
-   * is short.
-   */
-  readonly waitLatency: number;
   readonly memory: MemoryAccount;
   readonly counters: Counters;
   /** The error with which every await rejects after a failure. */
@@ -145,34 +139,14 @@ export async function wrapDevice(gpu: GPUDevice, options: WrapOptions = {}): Pro
   if (capabilities.hardware.class === "software") shareCores();
   const { description, device } = capabilities.adapter;
   const label = options.label ?? (gpu.label || description || device || "GPU");
-  return makeDevice(gpu, label, capabilities, { ...options, waitLatency: await measureWait(gpu) });
-}
-
-/** In ms: shorter waits delay no training. */
-const longWait = 20;
-
-/** How long a wait of an idle device takes, in ms; 0 where one of three is short. In Node the process polls Dawn itself. */
-async function measureWait(gpu: GPUDevice): Promise<number> {
-  if (isNode) return 0;
-  let least = Number.POSITIVE_INFINITY;
-  for (let wait = 0; wait < 3; wait++) {
-    const began = performance.now();
-    await gpu.queue.onSubmittedWorkDone();
-    least = Math.min(least, performance.now() - began);
-    if (least < longWait) return 0;
-  }
-  return least;
+  return makeDevice(gpu, label, capabilities, options);
 }
 
 function makeDevice(
   gpu: GPUDevice,
   label: string,
   capabilities: Capabilities,
-  {
-    memoryBudget = Number.POSITIVE_INFINITY,
-    compilers,
-    waitLatency,
-  }: WrapOptions & Pick<Device, "waitLatency">,
+  { memoryBudget = Number.POSITIVE_INFINITY, compilers }: WrapOptions,
 ): Device {
   const counters = new Counters();
   const health = new Health(gpu, label);
@@ -246,7 +220,6 @@ function makeDevice(
     gpu,
     label,
     capabilities,
-    waitLatency,
     memory,
     counters,
     lost: health.lost,

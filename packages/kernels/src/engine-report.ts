@@ -49,7 +49,7 @@ function missing(
 ): string {
   const without = "float16 products use no hardware matrices: ";
   if (!features.has("chromium-experimental-subgroup-matrix"))
-    return `${without}the device has no "chromium-experimental-subgroup-matrix" (in a browser, start it with --enable-unsafe-webgpu)`;
+    return `${without}the device has no "chromium-experimental-subgroup-matrix" (Chromium has it with the flag --enable-unsafe-webgpu)`;
   if (tier === "packed") return `${without}the device has no "shader-f16"`;
   if (hardware.subgroupMatrices.length === 0)
     return `${without}the adapter reports none that add up in float32 and multiply right; pass wrapDevice() the adapter's info`;

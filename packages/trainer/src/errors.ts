@@ -77,11 +77,22 @@ const faults: Readonly<Record<string, SystemFault>> = {
   ENAMETOOLONG: { fact: "its name is too long", remedy: "choose a shorter one" },
   EMFILE: { fact: "too many files are open", remedy: "raise the limit (ulimit -n)" },
   ENFILE: { fact: "too many files are open", remedy: "end other programs" },
+  // Of browsers.
+  SecurityError: {
+    fact: "the browser forbids it, as in private windows",
+    remedy: "use another store: indexedDbCheckpoints() or memoryCheckpoints()",
+  },
+  QuotaExceededError: {
+    fact: "the browser gives this site no more room",
+    remedy: "keep fewer checkpoints, or clear the site's data",
+  },
 };
 
 /** The fault of a known system error; undefined for others. */
-export const systemFault = (error: unknown): SystemFault | undefined =>
-  faults[(error as NodeJS.ErrnoException | undefined)?.code ?? ""];
+export const systemFault = (error: unknown): SystemFault | undefined => {
+  const { code, name } = (error ?? {}) as Partial<NodeJS.ErrnoException>;
+  return faults[code ?? ""] ?? faults[name ?? ""];
+};
 
 /**
  * Runs a function that writes; system errors become a StorageError that names `path`.

@@ -1,4 +1,4 @@
-import { type CheckpointArchive, memoryCheckpoints } from "@halfstep/trainer";
+import { type CheckpointArchive, memoryCheckpoints, StorageError } from "@halfstep/trainer";
 import { opfsCheckpoints } from "@halfstep/trainer/browser";
 import type { SavedLane } from "./lane.js";
 import type { SetupId } from "./setups.js";
@@ -15,19 +15,19 @@ const patience = 1500;
 
 /** The newest state of the page's run, from which it goes on after a reload or a loss of the GPU. */
 export class SavedRun {
-  readonly #archive: CheckpointArchive | undefined;
+  #archive: CheckpointArchive | undefined;
 
   private constructor(archive: CheckpointArchive | undefined) {
     this.#archive = archive;
   }
 
   /**
-   * In the files of the origin, or in memory where there are none or another page has them: then only until a reload. Nowhere on
-   * pages without https: they have no files, no checksums, and no GPU that could be lost.
+   * In the files of the origin, or in memory where there are none or another page has them: then only until a reload. Private windows of
+   * Firefox have no files. Nowhere on pages without https: they have no files, no checksums, and no GPU that could be lost.
    */
   static async open(): Promise<SavedRun> {
     if (globalThis.crypto.subtle === undefined) return new SavedRun(undefined);
-    const hasFiles = "storage" in navigator && (await isAlone());
+    const hasFiles = (await mayHaveFiles()) && (await isAlone());
     return new SavedRun(
       hasFiles ? opfsCheckpoints(name, { keep: 1 }) : memoryCheckpoints({ keep: 1 }),
     );
@@ -42,12 +42,30 @@ export class SavedRun {
   }
 
   async save(run: string, { step, lanes }: SavedState): Promise<void> {
-    await this.#archive?.save({ step, microStep: 0, best: false, parts: { run, lanes } });
+    const checkpoint = { step, microStep: 0, best: false, parts: { run, lanes } };
+    try {
+      await this.#archive?.save(checkpoint);
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      // Where the browser has no more room, training goes on without files.
+      this.#archive = memoryCheckpoints({ keep: 1 });
+      await this.#archive.save(checkpoint);
+    }
   }
 
   /** Forgets the run, before another one. */
   async clear(): Promise<void> {
     await this.#archive?.clear();
+  }
+}
+
+/** Whether the browser lets this page have files. */
+async function mayHaveFiles(): Promise<boolean> {
+  try {
+    await navigator.storage.getDirectory();
+    return true;
+  } catch {
+    return false;
   }
 }
 

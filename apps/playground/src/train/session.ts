@@ -55,7 +55,7 @@ interface Saving {
 /** What an adapter calls itself. */
 export function nameOf({ capabilities }: Device): string {
   const { description, device, architecture, vendor } = capabilities.adapter;
-  return description || device || `${vendor} ${architecture}`.trim() || "a GPU";
+  return description || device || `${vendor} ${architecture}`.trim() || "an adapter without a name";
 }
 
 /** How much a report says: losses, also what takes a read of all gradients, also what takes a read of all weights. */

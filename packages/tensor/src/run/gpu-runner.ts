@@ -46,10 +46,7 @@ const keptPasses = 8;
 
 /** Options of {@link gpuRunner}. */
 export interface GpuRunnerOptions {
-  /**
-   * Steps that may be in flight while the host continues, at least 1. Default 4, and more short ones where each wait takes long by itself
-   * (`device.waitLatency`).
-   */
+  /** Steps that may be in flight while the host continues, at least 1. Default 4. */
   readonly maxInFlight?: number | undefined;
   /**
    * Minimum rates of the device, which keep its submits short. Default: a slow integrated GPU, and undefined for a software driver:
@@ -62,6 +59,7 @@ export interface GpuRunnerOptions {
  * Replays plans on a GPU: one submit for each recording unless it is long, without new buffers and bind groups in the steady state.
  */
 export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runner {
+  const { maxInFlight = 4 } = options;
   const { rates = device.capabilities.adapter.isFallback ? undefined : hardwareRates } = options;
   const instances = new WeakMap<Plan, Instance>();
   const slots = new SharedSlots(device);
@@ -71,15 +69,11 @@ export function gpuRunner(device: Device, options: GpuRunnerOptions = {}): Runne
   const lost = new LostMemory();
   /** Settles when the programs of all runs so far are compiled, or do not compile. */
   let compiling: Promise<unknown> = Promise.resolve();
-  const fence = async (): Promise<void> => {
+  const inFlight = new StepsInFlight(maxInFlight, async () => {
     const reached = clock.fence();
     await device.settled({ wait: "backpressure" });
     reached();
-  };
-  const inFlight =
-    options.maxInFlight === undefined
-      ? new StepsInFlight(4, fence, { latency: device.waitLatency })
-      : new StepsInFlight(options.maxInFlight, fence);
+  });
 
   const assertWell = async (): Promise<void> => {
     // Waits for programs of earlier runs and their errors, but neither for the GPU nor for functions of the host.

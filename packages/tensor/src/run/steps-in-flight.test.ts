@@ -46,39 +46,6 @@ describe("steps in flight", () => {
     expect([await submitAll(), reached.length]).toEqual([6, 2]);
   });
 
-  describe("where each wait takes 100 ms by itself", () => {
-    /** Steps of a device that takes `milliseconds` for each, in the time of the test: how many of 200 ms are in flight in the end. */
-    async function mostInFlight(milliseconds: number, steps: number): Promise<number> {
-      let time = 0;
-      let free = 0;
-      let most = 0;
-      const ends: number[] = [];
-      const wait = async () => {
-        const end = Math.ceil(Math.max(free, time + 1) / 100) * 100;
-        for (let turn = 0; turn < 50; turn++) await undefined;
-        time = Math.max(time, end);
-      };
-      const inFlight = new StepsInFlight(4, wait, { latency: 100, now: () => time });
-      for (let step = 0; step < steps; step++) {
-        await inFlight.room();
-        inFlight.submitted();
-        free = Math.max(free, time) + milliseconds;
-        ends.push(free);
-        most = Math.max(most, ends.filter((end) => end > time).length);
-      }
-      return most;
-    }
-
-    test("short steps run ahead by as many as a wait takes", async () => {
-      expect(await mostInFlight(1, 2000)).toBeGreaterThan(60);
-      expect(await mostInFlight(1, 2000)).toBeLessThanOrEqual(128);
-    });
-
-    test("long steps do not", async () => {
-      expect(await mostInFlight(200, 100)).toBeLessThanOrEqual(8);
-    });
-  });
-
   test("fail the step that waits for the one that failed, and nobody else", async () => {
     const failure = new Error("the device was lost");
     const inFlight = new StepsInFlight(2, () => Promise.reject(failure));

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { StorageError } from "../errors.js";
 import { indexedDbCheckpoints } from "./indexed-db-checkpoints.js";
 import { opfsCheckpoints } from "./opfs-checkpoints.js";
@@ -16,6 +16,19 @@ test("unknown options are refused", () => {
     expect(() => make("runs", options)).toThrow(
       "a store of checkpoints has no option kepe: it has keep",
     );
+});
+
+test("a browser that forbids files, as in private windows, is a StorageError that names other stores", async () => {
+  const getDirectory = (): Promise<never> =>
+    Promise.reject(new DOMException("Security error when calling GetDirectory", "SecurityError"));
+  vi.stubGlobal("navigator", { storage: { getDirectory } });
+  try {
+    await expect(opfsCheckpoints("runs/digits").newest()).rejects.toThrow(
+      "runs/digits cannot be read (the browser forbids it, as in private windows): use another store: indexedDbCheckpoints() or memoryCheckpoints()",
+    );
+  } finally {
+    vi.unstubAllGlobals();
+  }
 });
 
 test("storage that cannot be read is a StorageError, which names the place", async () => {
