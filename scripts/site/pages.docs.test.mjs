@@ -5,12 +5,13 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { gpuEnvironment } from "../bootstrap/adapter.mjs";
 import { publicPackages } from "../gates/packages.mjs";
+import { readmeExamples } from "../gates/readme-example.mjs";
 import { bundleApp } from "../start/bundle.mjs";
 import { moduleOf, outputsOf, pagePrograms } from "./page-program.mjs";
 import { english } from "./vitepress/navigation.mjs";
 
 // Every block of TypeScript in the guides compiles, runs, and prints what the page says; so do blocks of READMEs for which something is given.
-// The examples of READMEs run in the gate `packed`.
+// The examples of READMEs run in the gate `packed`, and compile here.
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 // Below the root, so that the packages are found.
@@ -44,6 +45,23 @@ const compilerOptions = { types: ["node"], isolatedDeclarations: false, declarat
 writeFileSync(
   join(folder, "tsconfig.json"),
   JSON.stringify({ extends: "@halfstep/tsconfig/base.json", compilerOptions, include: ["*.ts"] }),
+);
+
+// As programs of others are compiled, whose settings need not be those of this repository.
+const examples = join(folder, "examples");
+mkdirSync(examples);
+for (const { directory } of publicPackages(root))
+  for (const [i, { code }] of readmeExamples(
+    readFileSync(join(root, "packages", basename(directory), "README.md"), "utf8"),
+  ).entries())
+    writeFileSync(join(examples, `${basename(directory)}-${i + 1}.ts`), code);
+writeFileSync(
+  join(examples, "tsconfig.json"),
+  JSON.stringify({
+    extends: "@halfstep/tsconfig/base.json",
+    compilerOptions: { ...compilerOptions, noUncheckedIndexedAccess: false },
+    include: ["*.ts"],
+  }),
 );
 
 test.each(programs)("$name prints what the page says", async ({ name, blocks }) => {
@@ -94,8 +112,8 @@ test.each([
   expect(figuresOf(translated)).toEqual(figuresOf(original));
 });
 
-test("all programs compile", () => {
+test.each([folder, examples])("all programs in %s compile", (project) => {
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
-  const { stdout } = spawnSync(process.execPath, [tsc, "--project", folder], { encoding: "utf8" });
+  const { stdout } = spawnSync(process.execPath, [tsc, "--project", project], { encoding: "utf8" });
   expect(stdout).toBe("");
 });

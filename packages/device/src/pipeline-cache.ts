@@ -313,10 +313,12 @@ async function explain(
   const first = messages.find(({ type }) => type === "error");
   const what = `kernel "${labelOf(kernel)}" (${storage.map(({ dtype }) => dtype).join(", ")})`;
   if (!first) return new ShaderError(kernel.name, 0, `${what} is refused: ${complaint.trim()}`);
-  const text = code.split("\n")[first.lineNum - 1] ?? "";
+  const message = first.message.trim();
+  const text = (code.split("\n")[first.lineNum - 1] ?? "").trim();
+  // Firefox's messages show the line themselves.
   return new ShaderError(
     kernel.name,
     first.lineNum,
-    `${what} does not compile: line ${first.lineNum}:${first.linePos}: ${first.message}\n  ${text.trim()}`,
+    `${what} does not compile: line ${first.lineNum}:${first.linePos}: ${message}${message.includes(text) ? "" : `\n  ${text}`}`,
   );
 }

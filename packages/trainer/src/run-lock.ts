@@ -151,6 +151,8 @@ function isAlive({ pid, began }: Holder): boolean {
     process.kill(pid, 0);
   } catch (error) {
     if (isCode(error, "ESRCH")) return false;
+    // Deno without --allow-run does not say. On Linux /proc does.
+    if (!isCode(error, "EPERM") && beginning(process.pid) && !beginning(pid)) return false;
   }
   // Another process may have the same id by now.
   const now = beginning(pid);

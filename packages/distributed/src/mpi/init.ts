@@ -82,8 +82,9 @@ function requireFirst(): void {
 
 async function greetingOf(thread: Worker): Promise<Ready> {
   const [greeting] = (await once(thread, "message").catch((error: unknown) => {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ERR_MODULE_NOT_FOUND" && message.includes("koffi"))
+    const { message } = error as Error;
+    // Errors of threads have no code in Deno and Bun.
+    if (/cannot find package|could not find package/i.test(message) && message.includes("koffi"))
       throw new SetupError("koffi", "koffi is not installed: npm install koffi");
     throw new SetupError("mpi", `the thread of MPI does not start: ${message}`);
   })) as [Greeting];

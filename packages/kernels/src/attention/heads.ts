@@ -117,7 +117,7 @@ export function withHeads<B>(
   const stored = isMoved ? storedAs(results, places, scalars) : kernel.heads.results;
   if (!stored) return undefined;
   const own = kernel.heads.storing(stored);
-  const bound = own.bindings.map(
+  const bound: (Binding<B> | undefined)[] = own.bindings.map(
     ({ name }) => bindings[kernel.bindings.findIndex((old) => old.name === name)],
   );
   for (const { name, binding } of own.heads.operands) bound[binding] = places.get(name);

@@ -7,6 +7,10 @@ const port = parentPort;
 if (port) await serve((answer) => port.postMessage(answer));
 
 async function serve(post: (answer: WandbAnswer) => void): Promise<void> {
+  // Deno drops what arrives before there is a listener.
+  const waiting: WandbRequest[] = [];
+  let answer = (request: WandbRequest): void => void waiting.push(request);
+  port?.on("message", (request: WandbRequest) => answer(request));
   post({ kind: "loaded" });
   const { project, entity, name, config } = workerData as WandbThreadSetting;
   try {
@@ -18,10 +22,11 @@ async function serve(post: (answer: WandbAnswer) => void): Promise<void> {
     });
     run.settings.silent = true;
     post({ kind: "begun", url: run.url() });
-    port?.on("message", (request: WandbRequest) => {
+    answer = (request) => {
       if (request.kind === "log") run.log({ ...request.scalars }, request.step);
       else run.finish(request.exitCode).then(() => post({ kind: "finished" }), failed);
-    });
+    };
+    for (const request of waiting) answer(request);
   } catch (error) {
     failed(error);
   }

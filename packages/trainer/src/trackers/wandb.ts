@@ -67,6 +67,10 @@ export async function wandbTracker({
   };
 }
 
+/** Node 21 and later, and Deno, warn of modules that the package uses. */
+const isComplaint = (line: string): boolean =>
+  line.trim() !== "" && !/DeprecationWarning|^\(Use `/.test(line);
+
 class WandbRun {
   readonly #thread: Worker;
   readonly #onNote: TrackedRun["onNote"];
@@ -103,7 +107,10 @@ class WandbRun {
       stderr: true,
     });
     this.#thread.stdout.resume();
-    this.#thread.stderr.on("data", (text) => this.#fail(String(text)));
+    this.#thread.stderr.on("data", (text) => {
+      const complaint = String(text).split("\n").find(isComplaint);
+      if (complaint !== undefined) this.#fail(complaint);
+    });
     this.#thread.on("error", ({ message }) => this.#end(message));
     this.#thread.on("message", (answer: WandbAnswer) => {
       this.#timer?.refresh();
