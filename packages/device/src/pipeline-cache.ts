@@ -238,9 +238,7 @@ export class PipelineCache {
     const module = moduleOf(gpu, cached);
     const created = gpu.createComputePipelineAsync(descriptorOf(gpu, cached, module));
     const checked = gpu.popErrorScope().catch((reason: unknown) => this.#health.explain(reason));
-    const [error, pipeline] = await paced(
-      Promise.all([checked, created.catch((reason: unknown) => String(reason))]),
-    );
+    const [error, pipeline] = await paced(Promise.all([checked, created.catch(messageOf)]));
     if (error) throw await explain(cached, module, error.message);
     // Without an error of the program the device may be lost.
     if (typeof pipeline === "string")
@@ -303,6 +301,9 @@ const descriptorOf = (
   layout: gpu.createPipelineLayout({ bindGroupLayouts: [layout] }),
   compute: { module, entryPoint: "main" },
 });
+
+const messageOf = (reason: unknown): string =>
+  reason instanceof Error ? reason.message : String(reason);
 
 async function explain(
   { kernel, storage, program: { code } }: CachedKernel,
