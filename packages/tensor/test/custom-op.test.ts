@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import * as autocastModule from "@halfstep/autocast";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import * as kernels from "@halfstep/kernels";
+import { transformSync } from "esbuild";
 import { expect, test } from "vitest";
 import * as tensor from "../src/index.js";
 import {
@@ -16,13 +17,13 @@ import {
 
 const tiers = await testTiers();
 
-/** The README's example, which is valid JavaScript, and its stated output. */
+/** The README's example without its types, and its stated output. */
 function readme(): { code: string; output: string } {
   const text = readFileSync(new URL("../README.md", import.meta.url), "utf8");
   const match = /^<!-- example -->\n```ts\n(.*?)^```\n\n```text\n(.*?)^```/ms.exec(text);
   if (!match) throw new Error("README.md has no example with output");
-  const [, code, output] = match as unknown as [string, string, string];
-  return { code, output };
+  const [, typed, output] = match as unknown as [string, string, string];
+  return { code: transformSync(typed, { loader: "ts", target: "esnext" }).code, output };
 }
 
 /** Runs the example on a given device and returns its output. */
@@ -36,7 +37,7 @@ async function runExample(requestDevice: () => Promise<unknown>): Promise<string
     "@halfstep/tensor": tensor,
   };
   const body = code.replace(
-    /^import (\{.*?\}) from ("[^"]+");$/gm,
+    /^import (\{[^}]*\}) from ("[^"]+");$/gm,
     (_, members: string, specifier: string) => `const ${members} = modules[${specifier}];`,
   );
   const AsyncFunction = runExample.constructor as new (
