@@ -93,6 +93,20 @@ describe("pipelines", () => {
     expect(told).toHaveLength(3);
   });
 
+  test("programs of equal bindings share the layout of their bind groups, and no layout of pipelines", async () => {
+    // wgpu keeps the least sizes of bindings where the next pipeline of a pass has the same layout object.
+    const device = await requestTestDevice();
+    const created = vi.spyOn(device.gpu, "createComputePipeline");
+    const compiled = ["a layout", "another layout"].map((name) =>
+      device.pipelineFor(commented(name), storage),
+    );
+    const layouts = created.mock.calls.map(([{ layout }]) => layout);
+    created.mockRestore();
+    expect(layouts).toHaveLength(2);
+    expect(layouts[1]).not.toBe(layouts[0]);
+    expect(compiled[1]?.layout).toBe(compiled[0]?.layout);
+  });
+
   test("prewarming is called off between two programs", async () => {
     const device = await requestTestDevice();
     const wanted = Array.from({ length: 20 }, (_, i) => ({
