@@ -1,78 +1,18 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Summary } from "@halfstep/trainer";
 import { type Ended, runApp } from "@halfstep/vitest/run-app";
-import sharp from "sharp";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { labelledSplits, labelledTest } from "../src/label-file.js";
-import type { Prediction } from "../src/predict.js";
+import { makePictures } from "./pictures.js";
 
 const root = mkdtempSync(join(tmpdir(), "halfstep-labels-"));
 const folder = join(root, "pictures");
 const at = (name: string): string => join(root, name);
 const images = (...flags: readonly string[]): Promise<Ended> => runApp("images", flags);
-const colours = ["blue", "green", "red"];
-const labelsFor = (image: number): readonly string[] =>
-  colours.filter((_, i) => (image >> i) % 2 === 1);
 
-/** Pictures of 16 pixels whose channels are bright where they have the label. */
-beforeAll(async () => {
-  mkdirSync(folder);
-  const lines = ["image_name,tags"];
-  for (let image = 0; image < 160; image++) {
-    const bright = labelsFor(image);
-    const pixels = Buffer.alloc(16 * 16 * 3);
-    for (let i = 0; i < pixels.length; i++) {
-      const colour = ["red", "green", "blue"][i % 3] as string;
-      pixels[i] = (bright.includes(colour) ? 180 : 20) + ((7 * i + 13 * image) % 50);
-    }
-    const raw = { width: 16, height: 16, channels: 3 } as const;
-    await sharp(pixels, { raw })
-      .png()
-      .toFile(join(folder, `p${image}.png`));
-    lines.push(`p${image},${bright.join(" ")}`);
-  }
-  writeFileSync(at("labels.csv"), lines.join("\n"));
-});
+beforeAll(() => makePictures(folder, 3));
 afterAll(() => rmSync(root, { recursive: true }));
-
-it("images with any number of labels are learnt, tested and predicted by flags alone", async () => {
-  const out = at("run");
-  const data = ["--labels", at("labels.csv"), "--multi-label"];
-  const trained = await images(
-    ...[
-      folder,
-      ...data,
-      "--arch",
-      "resnet20",
-      "--width",
-      "8",
-      "--image-size",
-      "16",
-      "--no-augment",
-    ],
-    ...["--epochs", "6", "-b", "16", "--lr", "0.8", "--warm-up", "1", "--milestones", "5"],
-    ...["--class-weights", "balanced", "--label-smoothing", "0.1", "--eval-every", "6"],
-    ...["--out", out, "--json"],
-  );
-  expect(trained.code, trained.stderr).toBe(0);
-  const [run] = (JSON.parse(readFileSync(join(out, "summary.json"), "utf8")) as Summary).runs;
-  expect(run?.test.microF1).toBeGreaterThan(0.95);
-  const evaluated = await images(folder, ...data, "--evaluate", "--out", out, "--json");
-  const { microF1, macroF1, samples, labels } = JSON.parse(evaluated.stdout);
-  expect({ microF1, macroF1, samples }).toEqual({
-    ...{ microF1: run?.test.microF1, macroF1: run?.test.macroF1, samples: 32 },
-  });
-  expect(labels.map(({ label }: { label: string }) => label)).toEqual(colours);
-  const files = [0, 5].map((image) => join(folder, `p${image}.png`));
-  const predicted = await images("predict", ...files, "--model", out, "--json");
-  const { predictions } = JSON.parse(predicted.stdout) as { predictions: Prediction[] };
-  expect(predictions.map(({ classes }) => classes.map(({ name }) => name).sort())).toEqual([
-    [],
-    ["blue", "red"],
-  ]);
-});
 
 it("labels stand between bars, commas or spaces, or in columns", async () => {
   const read = async (text: string, labelColumn?: string) => {

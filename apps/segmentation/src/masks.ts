@@ -66,12 +66,11 @@ async function valuesOf(image: Sharp, isDeep: boolean): Promise<Pick<Mask, "kind
   let isGrey = true;
   for (let i = 0; isGrey && i < pixels; i++)
     isGrey = at(i, 0) === at(i, 1) && at(i, 1) === at(i, 2);
-  if (isGrey)
-    return { kind: "grey", values: Uint32Array.from({ length: pixels }, (_, i) => at(i, 0)) };
+  if (isGrey) return { kind: "grey", values: new Uint32Array(pixels).map((_, i) => at(i, 0)) };
   if (isDeep) throw new Error("it has colours of 16 bits a channel: save it with 8");
   return {
     kind: "colour",
-    values: Uint32Array.from({ length: pixels }, (_, i) => rgb([at(i, 0), at(i, 1), at(i, 2)])),
+    values: new Uint32Array(pixels).map((_, i) => rgb([at(i, 0), at(i, 1), at(i, 2)])),
   };
 }
 

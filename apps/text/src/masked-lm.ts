@@ -164,7 +164,7 @@ function begin({ bert, cls }: BertForMaskedLM, unigrams: Float64Array): void {
  * of the present one, so that attention learns to find neighbours quickly.
  */
 function sinusoids(length: number, size: number): Float32Array {
-  return Float32Array.from({ length: length * size }, (_, i) => {
+  return new Float32Array(length * size).map((_, i) => {
     const [position, feature] = [Math.floor(i / size), i % size];
     const angle = position / 10_000 ** ((feature - (feature % 2)) / size);
     return feature % 2 === 0 ? Math.sin(angle) : Math.cos(angle);

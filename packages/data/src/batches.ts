@@ -50,7 +50,7 @@ export const permutation = (count: number, seed: number, epoch: number): Uint32A
       if (word < limit) return word % range;
     }
   };
-  const order = Uint32Array.from({ length: count }, (_, index) => index);
+  const order = new Uint32Array(count).map((_, index) => index);
   for (let last = count - 1; last > 0; last--) {
     const chosen = below(last + 1);
     const swapped = order[last] as number;
@@ -76,7 +76,7 @@ export const batches = (options: BatchOptions): Generator<Uint32Array> => {
 function* inOrder({ count, batchSize, dropLast }: Required<BatchOptions>): Generator<Uint32Array> {
   for (let start = 0; start < usable(count, batchSize, dropLast); start += batchSize) {
     const length = Math.min(batchSize, count - start);
-    yield Uint32Array.from({ length }, (_, index) => start + index);
+    yield new Uint32Array(length).map((_, index) => start + index);
   }
 }
 

@@ -128,25 +128,25 @@ export const readIdx = (bytes: ArrayBufferLike | Uint8Array, name = "IDX data"):
       return {
         dtype,
         shape,
-        data: Int16Array.from({ length: count }, (_, i) => view.getInt16(at(i))),
+        data: new Int16Array(count).map((_, i) => view.getInt16(at(i))),
       };
     case "int32":
       return {
         dtype,
         shape,
-        data: Int32Array.from({ length: count }, (_, i) => view.getInt32(at(i))),
+        data: new Int32Array(count).map((_, i) => view.getInt32(at(i))),
       };
     case "float32":
       return {
         dtype,
         shape,
-        data: Float32Array.from({ length: count }, (_, i) => view.getFloat32(at(i))),
+        data: new Float32Array(count).map((_, i) => view.getFloat32(at(i))),
       };
     case "float64":
       return {
         dtype,
         shape,
-        data: Float64Array.from({ length: count }, (_, i) => view.getFloat64(at(i))),
+        data: new Float64Array(count).map((_, i) => view.getFloat64(at(i))),
       };
   }
 };

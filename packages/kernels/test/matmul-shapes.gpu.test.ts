@@ -1,4 +1,4 @@
-import type { Binding, DType, HalfDType, Hardware, LaunchTarget } from "@halfstep/device";
+import type { Binding, DType, HalfDType, Hardware, KernelView, LaunchTarget } from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import { type MatmulAttributes, matmul } from "../src/matmul.js";
@@ -101,7 +101,7 @@ async function check(
   run: (
     operands: { a: Operand; b: Operand; out: Operand },
     launches: <B>(target: LaunchTarget<B>, bindings: Record<"a" | "b" | "out", Binding<B>>) => void,
-  ) => Promise<ArrayLike<number>>,
+  ) => Promise<KernelView>,
 ): Promise<string[]> {
   const a = testValues(longest, 1);
   const b = testValues(longest, 2);
@@ -138,7 +138,7 @@ async function check(
   );
   return shapes.flatMap((shape, s) => {
     const start = starts[s] as number;
-    const values = Array.prototype.slice.call(out, start, start + shape.m * shape.n);
+    const values = out.subarray(start, start + shape.m * shape.n);
     const wrong = wrongOf(shape, a, b, values, Math.fround);
     return wrong ? [`${title(shape)}: ${wrong}`] : [];
   });

@@ -16,9 +16,8 @@ import { DigitsCnn } from "./index.js";
 const onGpu = async (): Promise<Runtime> => gpuRuntime(await requestTestDevice());
 
 const trainings = [
-  ["CPU", "float16", async () => cpuRuntime()],
-  ["GPU", "float16", onGpu],
-  ["GPU", "bfloat16", onGpu],
+  ["CPU", async () => cpuRuntime()],
+  ["GPU", onGpu],
 ] as const;
 
 /** Sixteen images of one bright square each, whose place tells the class. */
@@ -82,8 +81,8 @@ test("an input of another shape is refused by name", () => {
 });
 
 test.each(trainings)(
-  "plain gradient descent fits sixteen images: %s, %s",
-  async (_, precision, open) => {
+  "plain gradient descent in float16 fits sixteen images: %s",
+  async (_, open) => {
     const { images, labels } = squares(16);
     const runtime = await open();
     const model = new DigitsCnn(runtime, { seed: 3 });
@@ -92,7 +91,7 @@ test.each(trainings)(
       const x = runtime.tensor(images, [16, 28, 28, 1]);
       const y = runtime.tensor(labels);
       const forward = () => crossEntropy(model.forward(x), y);
-      return autocast({ dtype: precision }, forward);
+      return autocast({ dtype: "float16" }, forward);
     };
     const losses: number[] = [];
     for (let step = 0; step < 8; step++) {

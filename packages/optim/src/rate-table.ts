@@ -54,11 +54,17 @@ export class RateTable<B> {
       if (!(Math.abs(lr) < Number.POSITIVE_INFINITY))
         throw new RangeError(`the schedule gives a learning rate of ${lr} for step ${step}`);
       const row = columns.row(step);
-      if (row.length !== 3 || row.some((value) => typeof value !== "number" || Number.isNaN(value)))
+      const [first, second, third] = row;
+      if (row.length !== 3 || !(isNumber(first) && isNumber(second) && isNumber(third)))
         throw new RangeError(
           `columns.row(${step}) gives [${row.join(", ")}]: it must give three numbers, 0 where the rule has no column`,
         );
-      values.set([lr, ...row], step * 4);
+      // Adam has 18,700 rows: a list of each would take most of the time in which an optimizer is made.
+      const at = step * 4;
+      values[at] = lr;
+      values[at + 1] = first;
+      values[at + 2] = second;
+      values[at + 3] = third;
     }
     const buffer = allocateResident(this.#target, length * 4);
     const binding: Binding<B> = { buffer, offset: 0, length, dtype: "float32" };
@@ -66,6 +72,8 @@ export class RateTable<B> {
     return binding;
   }
 }
+
+const isNumber = (value: unknown): boolean => typeof value === "number" && !Number.isNaN(value);
 
 const rowsFor = (steps: number, total: number): number =>
   Math.min(total, Math.max(firstRows, 2 ** Math.ceil(Math.log2(steps + 1))));

@@ -94,14 +94,15 @@ function expected(
     const [w, b] = [stored.weight[c] as number, stored.bias[c] as number];
     result.mean.push(mean);
     result.variance.push(variance);
-    result.biasGradient.push(average(dy) * rows);
+    const meanGradient = average(dy);
+    result.biasGradient.push(meanGradient * rows);
     result.weightGradient.push(average(dy.map((g, r) => g * (normal[r] as number))) * rows);
     result.runningMean.push(0.25 * (1 - momentum) + mean * momentum);
     result.runningVariance.push(2 * (1 - momentum) + ((variance * rows) / (rows - 1)) * momentum);
     for (const [r, v] of normal.entries()) {
       const y = v * w + b;
       result.out[r * channels + c] = activation === "relu" ? Math.max(y, 0) : y;
-      const centred = (dy[r] as number) - average(dy);
+      const centred = (dy[r] as number) - meanGradient;
       result.inputGradient[r * channels + c] =
         (w / Math.sqrt(variance + eps)) *
         (centred - (v * (result.weightGradient[c] as number)) / rows);

@@ -10,7 +10,7 @@ type Floating = (typeof dtypes)[number];
 /** Numbers of every exponent that a storage format has, with zeros, infinities and NaN among them. */
 function spread(length: number, dtype: Floating): Float32Array {
   const octaves = dtype === "float16" ? 30 : 250;
-  return Float32Array.from({ length }, (_, i) => {
+  return new Float32Array(length).map((_, i) => {
     const special = [0, -0, Number.POSITIVE_INFINITY, Number.NaN][i % 97];
     if (special !== undefined) return special;
     const magnitude = 2 ** (((i * 7919) % octaves) - (dtype === "float16" ? 14 : 125));

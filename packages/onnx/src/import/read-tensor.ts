@@ -24,18 +24,17 @@ interface Storage {
 const each =
   (bytes: number, get: (view: DataView, at: number) => number) =>
   (view: DataView, count: number): Float64Array =>
-    Float64Array.from({ length: count }, (_, i) => get(view, i * bytes));
+    new Float64Array(count).map((_, i) => get(view, i * bytes));
 
 const codes = (view: DataView, count: number): Uint16Array =>
-  Uint16Array.from({ length: count }, (_, i) => view.getUint16(2 * i, true));
+  new Uint16Array(count).map((_, i) => view.getUint16(2 * i, true));
 
 const storages: Readonly<Record<DataType, Storage>> = {
   [dataType.FLOAT]: {
     bytes: 4,
     isSingle: true,
     field: "floatData",
-    fromBytes: (view, count) =>
-      Float32Array.from({ length: count }, (_, i) => view.getFloat32(4 * i, true)),
+    fromBytes: (view, count) => new Float32Array(count).map((_, i) => view.getFloat32(4 * i, true)),
   },
   [dataType.DOUBLE]: {
     bytes: 8,

@@ -203,7 +203,7 @@ function rangeOf(call: Call): OnnxValue {
   return new HostTensor(
     type,
     [count],
-    Float64Array.from({ length: count }, (_, i) => start + i * step),
+    new Float64Array(count).map((_, i) => start + i * step),
   );
 }
 

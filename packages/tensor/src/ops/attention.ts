@@ -278,7 +278,7 @@ function composedMask(
   const [queries, keys] = [query.shape.at(-2), key.shape.at(-2)] as [number, number];
   const mask = given && isLengths ? flagsOf(given, keys) : given;
   if (window === undefined) return mask;
-  const isNear = Uint32Array.from({ length: queries * keys }, (_, at) =>
+  const isNear = new Uint32Array(queries * keys).map((_, at) =>
     Math.abs(Math.floor(at / keys) - (at % keys)) <= window ? 1 : 0,
   );
   const near = query.runtime.tensor(isNear, [queries, keys]);
@@ -294,7 +294,7 @@ const expandTo = (x: Tensor, other: Tensor): Tensor =>
 
 /** Lengths [...] as a mask [..., 1, keys]. */
 function flagsOf(lengths: Tensor, keys: number): Tensor {
-  const places = lengths.runtime.tensor(Uint32Array.from({ length: keys }, (_, key) => key));
+  const places = lengths.runtime.tensor(new Uint32Array(keys).map((_, key) => key));
   return lt(places, lengths.reshape([...lengths.shape, 1, 1]));
 }
 

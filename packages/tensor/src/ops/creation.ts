@@ -37,7 +37,7 @@ export const arange: (runtime: Runtime, end: number, options?: ArangeOptions) =>
     const length = Math.ceil((end - start) / step);
     if (!(length >= 0 && Number.isFinite(length)))
       throw new ShapeError(`arange: from ${start} to ${end} there are no steps of ${step}`);
-    const numbers = Float64Array.from({ length }, (_, i) => start + i * step);
+    const numbers = new Float64Array(length).map((_, i) => start + i * step);
     return runtime.tensor(numbers, [length], { dtype });
   },
 );
@@ -68,7 +68,7 @@ export const linspace: (
     if (count < 0) throw new ShapeError(`linspace: there are no ${count} numbers`);
     const step = count > 1 ? (end - start) / (count - 1) : 0;
     // From both ends, as in torch, so that the last number is `end`.
-    const numbers = Float64Array.from({ length: count }, (_, i) =>
+    const numbers = new Float64Array(count).map((_, i) =>
       i < count / 2 ? start + i * step : end - (count - 1 - i) * step,
     );
     return runtime.tensor(numbers, [count], { dtype });
@@ -84,7 +84,7 @@ export interface EyeOptions extends CreationOptions {
 /** The indices of a dimension, as int32. */
 const indicesOf = (runtime: Runtime, size: number, shape: readonly number[], first = 0): Tensor =>
   runtime.tensor(
-    Int32Array.from({ length: size }, (_, i) => i + first),
+    new Int32Array(size).map((_, i) => i + first),
     shape,
   );
 
