@@ -24,7 +24,7 @@ interface Case {
   readonly batch?: number;
   readonly storage: "float32" | HalfDType;
   readonly program: ElementwiseProgram;
-  /** A convolution of 6 × 6 images, of 4 channels with windows of 3 × 3, instead: m is 36, and k too. */
+  /** A convolution of 2 × 4 images, of 4 channels with windows of 3 × 3, instead: m is 8, and k 36. */
   readonly convolution?: "forward" | "input gradient";
 }
 
@@ -69,32 +69,33 @@ const drawn: Readonly<Record<string, number>> = {
   ...{ c3_block0: 11, c3_block1: 0 },
 };
 
-// Quads, pairs of rows, an odd number of rows of pairs, rows of a result that begin inside a store, and parts of k.
+// Quads, pairs of rows, an odd number of rows of pairs, rows of a result that begin inside a store, and parts of k. Tiles of 32 rows
+// take a GPU's compiler five times as long as those of 8: the first case has them.
 const cases: readonly Case[] = [
   { m: 37, n: 36, k: 20, storage: "float32", program: program() },
-  { m: 37, n: 36, k: 20, storage: "float16", program: program("float16") },
-  { m: 9, n: 10, k: 12, storage: "bfloat16", program: program("bfloat16"), batch: 3 },
-  { m: 13, n: 10, k: 12, storage: "float16", program: squared(silu) },
-  { m: 33, n: 20, k: 8, storage: "float32", program: squared(gelu) },
+  { m: 7, n: 36, k: 20, storage: "float16", program: program("float16") },
+  { m: 7, n: 10, k: 12, storage: "bfloat16", program: program("bfloat16"), batch: 3 },
+  { m: 5, n: 10, k: 12, storage: "float16", program: squared(silu) },
+  { m: 6, n: 20, k: 8, storage: "float32", program: squared(gelu) },
   { m: 6, n: 7, k: 9, storage: "float16", program: program("float16") },
   { m: 8, n: 12, k: 1024, storage: "float32", program: program() },
   { m: 5, n: 6, k: 0, storage: "float16", program: program("float16") },
-  { m: 36, n: 12, k: 36, storage: "float16", program: program("float16"), convolution: "forward" },
-  { m: 36, n: 7, k: 36, storage: "float32", program: program(), convolution: "forward" },
+  { m: 8, n: 12, k: 36, storage: "float16", program: program("float16"), convolution: "forward" },
+  { m: 8, n: 7, k: 36, storage: "float32", program: program(), convolution: "forward" },
   {
-    m: 36,
+    m: 8,
     n: 10,
     k: 36,
     storage: "bfloat16",
     program: squared(silu),
     convolution: "input gradient",
   },
-  { m: 37, n: 28, k: 20, storage: "float16", program: dropped("float16") },
-  { m: 9, n: 20, k: 12, storage: "bfloat16", program: dropped("bfloat16"), batch: 3 },
-  { m: 13, n: 7, k: 12, storage: "float32", program: dropped() },
+  { m: 7, n: 28, k: 20, storage: "float16", program: dropped("float16") },
+  { m: 7, n: 20, k: 12, storage: "bfloat16", program: dropped("bfloat16"), batch: 3 },
+  { m: 5, n: 7, k: 12, storage: "float32", program: dropped() },
   { m: 8, n: 12, k: 1024, storage: "float32", program: dropped() },
-  { m: 36, n: 20, k: 36, storage: "float16", program: dropped("float16"), convolution: "forward" },
-  { m: 36, n: 7, k: 36, storage: "float32", program: dropped(), convolution: "forward" },
+  { m: 8, n: 20, k: 36, storage: "float16", program: dropped("float16"), convolution: "forward" },
+  { m: 8, n: 7, k: 36, storage: "float32", program: dropped(), convolution: "forward" },
 ];
 
 const title = ({ m, n, k, storage, convolution, program: { steps } }: Case): string =>
@@ -118,8 +119,8 @@ function launchProduct<B>(
   const { n, convolution } = shape;
   const attributes = {
     batch: 1,
-    height: 6,
-    width: 6,
+    height: 2,
+    width: 4,
     inChannels: 4,
     outChannels: n,
     kernelHeight: 3,
@@ -213,7 +214,9 @@ describe("a product with an epilogue", () => {
   it("leaves the bits of two launches on a GPU without subgroups", async () => {
     const device = await requestTestDevice({ tier: "packed" });
     const wrong: Record<string, readonly string[]> = {};
-    for (const shape of cases) {
+    // They store by the same functions, and take every other case: these have products whole and in parts, both convolutions, quads,
+    // pairs and odd columns, and random numbers.
+    for (const shape of cases.filter((_, i) => i % 2 === 0)) {
       const run = (isWoven: boolean) =>
         runOnGpu(device, operandsOf(shape), (target, operands) =>
           launchesOf(shape, isWoven)(withoutSubgroups(target), operands),

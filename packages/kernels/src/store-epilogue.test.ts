@@ -183,6 +183,19 @@ const kindsOf = ({ operands }: Family): readonly Kind[] =>
 
 const opOf = (name: string): string => name.slice(0, name.lastIndexOf(" ["));
 
+/** Ops by the program of rows in wgsl/row-program.ts, which stores for all of them, and its three walks over rows. */
+const opsOfRows = ["softmax", "softmaxBackward", "logSoftmax", "logSoftmaxBackward"].concat([
+  "attentionProbabilities",
+  "attentionProbabilitiesBackward",
+]);
+const walks = [/\[9,12\]$/, /\[(5,7|1,1)\]$/, /\[3,260\]$/];
+
+/** Whether a GPU takes the case: a program takes its compiler a tenth of a second, so that two ops of rows have each walk. */
+function isOnGpu(name: string): boolean {
+  const i = opsOfRows.indexOf(opOf(name));
+  return i < 0 || (walks[i >> 1] as RegExp).test(name);
+}
+
 const tiers = await testTiers();
 
 describe("a result that is stored by quads, with an epilogue, has the bits of two launches", () => {
@@ -190,11 +203,12 @@ describe("a result that is stored by quads, with an epilogue, has the bits of tw
     const found: Record<string, readonly string[]> = {};
     let count = 0;
     for (const [name, family] of Object.entries({ ...families, ...smallest }))
-      for (const dtype of dtypes)
+      for (const dtype of dtypes) {
+        const operands = operandsOf(family, dtype, 5);
         for (const kind of kindsOf(family)) {
           const choice: Choice = { dtype, kind, rowSize: 5, isTwice: dtype === "float32" };
           const run = (isWoven: boolean): Results =>
-            runOnCpu(operandsOf(family, dtype, 5), launchesOf(family, choice, isWoven));
+            runOnCpu(operands, launchesOf(family, choice, isWoven));
           // References write what is there, and nothing behind it.
           const wrong = differences(family, choice, [run(true), run(false)]).filter(
             (text) => !text.includes("behind"),
@@ -202,6 +216,7 @@ describe("a result that is stored by quads, with an epilogue, has the bits of tw
           count++;
           if (wrong.length > 0) found[`${name} ${kind}`] = wrong;
         }
+      }
     expect(found).toEqual({});
     expect(count).toBeGreaterThan(500);
   });
@@ -214,7 +229,7 @@ describe("a result that is stored by quads, with an epilogue, has the bits of tw
     for (const [i, [name, family]] of all.entries()) {
       // A program costs a quarter of a second, so that the tiers share the work. Sizes of an op share programs.
       const op = ops.indexOf(opOf(name));
-      if (tier === "packed" && op % 4 > 0) continue;
+      if (!isOnGpu(name) || (tier === "packed" && op % 4 > 0)) continue;
       const dtype = dtypes[(op + (tier === "packed" ? 1 : 0)) % 3] as DType;
       const kinds = kindsOf(family);
       const kind = kinds[(op >> 1) % kinds.length] as Kind;

@@ -224,6 +224,14 @@ export const casesOf = <T>(
 ): readonly T[] =>
   tier === "packed" && tiers.length > 1 ? cases.filter((_, i) => i % 2 === 1) : cases;
 
+/** Cases for a tier where tiers that are tested beside each other share them. A tier alone takes all. */
+export const shareOf = <T>(
+  cases: readonly T[],
+  tier: TestTier,
+  tiers: readonly TestTier[],
+): readonly T[] =>
+  tiers.length > 1 ? cases.filter((_, i) => (i % 2 === 1) === (tier === "packed")) : cases;
+
 /** Of these scalars those that a kernel has. */
 export const scalarsOf = (
   { scalars }: Pick<Kernel, "scalars">,

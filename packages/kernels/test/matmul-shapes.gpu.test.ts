@@ -1,4 +1,11 @@
-import type { Binding, DType, HalfDType, Hardware, KernelView, LaunchTarget } from "@halfstep/device";
+import type {
+  Binding,
+  DType,
+  HalfDType,
+  Hardware,
+  KernelView,
+  LaunchTarget,
+} from "@halfstep/device";
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import { type MatmulAttributes, matmul } from "../src/matmul.js";

@@ -6,6 +6,7 @@ import {
   mismatches,
   runOnCpu,
   runOnGpu,
+  shareOf,
   testValues,
   unitRoundoff,
 } from "../../test/harness.js";
@@ -244,8 +245,7 @@ describe("patches of pixels", () => {
       if (mistakes.length > 0) wrong[`${name} ${patch} ${storage}`] = mistakes;
     };
     // The tiers differ in how halves are loaded and stored alone: they share the cases.
-    const isTested = (_: Case, i: number): boolean => (i % 2 === 1) === (tier === "packed");
-    for (const tested of cases.filter(isTested)) {
+    for (const tested of shareOf(cases, tier, tiers)) {
       const found = await runOnGpu(device, operandsOf(tested), launchesOf(tested));
       const expected = expectedOf(
         tested,
@@ -253,7 +253,7 @@ describe("patches of pixels", () => {
       );
       compare("conv2d", tested, found.out, expected);
     }
-    for (const tested of turnedCases.filter(isTested)) {
+    for (const tested of shareOf(turnedCases, tier, tiers)) {
       const found = await runOnGpu(device, turnedOperandsOf(tested), turnedLaunchesOf(tested));
       const expected = expectedOf(
         tested,

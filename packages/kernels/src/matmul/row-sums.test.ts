@@ -52,7 +52,11 @@ const cases: readonly Case[] = [
 const large: Case = { m: 1025, n: 1500, k: 18, storage: "float16" };
 
 /** Cases with different programs on different tiers. */
-const halves = cases.filter(({ storage, rounding }) => storage || rounding);
+const isHalf = ({ storage, rounding }: Case): boolean => Boolean(storage || rounding);
+const halves = cases.filter(isHalf);
+
+/** The cases by tiles. Those of 32 rows take a GPU's compiler five times as long as those of 8: they are in float32 alone. */
+const tiled = cases.map((shape) => (isHalf(shape) ? { ...shape, m: shape.m >> 3 } : shape));
 
 const title = ({ m, n, k, transB, storage = "float32", rounding, stored }: Case): string =>
   `[${k},${m}]ᵀ·[${k},${n}]${transB ? "ᵀ" : ""} ${storage} ${rounding ?? ""} ${stored ?? ""}`;
@@ -174,7 +178,7 @@ describe("sums of rows beside a product", () => {
 
 describe.each(await testTiers())("sums of rows beside a product, on the GPU (%s)", (tier) => {
   it("equal their definition", async () => {
-    expect(await wrongOnGpu(tier, tier !== "packed" ? cases : halves)).toEqual({});
+    expect(await wrongOnGpu(tier, tier !== "packed" ? tiled : tiled.filter(isHalf))).toEqual({});
   });
 
   it("equal it by blocks in workgroup memory", async () => {
@@ -186,7 +190,7 @@ describe.each(await testTiers())("sums of rows beside a product, on the GPU (%s)
 
 describe("sums of rows on other GPUs", () => {
   it("equal their definition without subgroups", async () => {
-    expect(await wrongOnGpu("packed", cases, withoutSubgroups)).toEqual({});
+    expect(await wrongOnGpu("packed", tiled, withoutSubgroups)).toEqual({});
   });
 
   it("equal it with 4 lanes", async () => {

@@ -325,10 +325,16 @@ describe.each(Object.entries(models))("queries, keys and values as %s", (_, mode
 
 test("the same on a GPU, with all three gradients in one buffer", async () => {
   const device = await requestTestDevice();
-  const model = models["parts of a permuted product"] as Model;
+  // Programs of wide heads have fewer rows a tile, and take the compiler half as long. The gradients of wide weights lie so far apart in
+  // that of their concatenation that these need no copies.
+  const model: Model = {
+    ...(models["parts of a permuted product"] as Model),
+    ...{ size: 64, length: 5, copies: [4, 0] },
+  };
   const train = (passes: readonly PassName[]) =>
     trained(gpuRuntime(device, { passes }), model, "float16");
   const [before, after] = [await train(without), await train(allPasses)];
-  expect(after.values).toEqual(before.values);
+  expect(after.values).toHaveLength(4 * 128 * 128);
+  expect(after.values.findIndex((value, i) => !Object.is(value, before.values[i]))).toBe(-1);
   expect([before.copies, after.copies]).toEqual(model.copies);
 });
