@@ -6,16 +6,20 @@ import { AdamW } from "@halfstep/optim";
 import { ampPrimitives, crossEntropy, flatten } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import { hardwareClasses, planningRuntime } from "./planned-steps.js";
+import { undrawn } from "./reference-steps.js";
 
 // Where in the backward pass of a GPT the parts of its gradients are ready to be exchanged.
 
 /** Each part in the order of its exchange: its share of the bytes, and of the backward pass that comes before it. */
 function partsOf(hardware: (typeof hardwareClasses)[number], vocabSize: number) {
   const runtime = planningRuntime(hardware);
-  const model = new GPT(runtime, {
-    ...{ seed: 0, vocabSize, blockSize: 256 },
-    ...{ nLayer: 6, nHead: 3, nEmbd: 192, dropout: 0.1 },
-  });
+  const model = undrawn(
+    () =>
+      new GPT(runtime, {
+        ...{ seed: 0, vocabSize, blockSize: 256 },
+        ...{ nLayer: 6, nHead: 3, nEmbd: 192, dropout: 0.1 },
+      }),
+  );
   const parameters = [...model.parameters()];
   const [matrices, others] = [true, false].map((isMatrix) =>
     parameters.filter(({ shape }) => shape.length >= 2 === isMatrix),

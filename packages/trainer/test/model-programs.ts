@@ -1,7 +1,7 @@
 import type { Hardware, Kernel, Program, ProgramContext } from "@halfstep/device";
 import type { Plan } from "@halfstep/tensor";
 import { type HardwareClass, planningRuntime } from "./planned-steps.js";
-import { type Precision, precisions, references, stepsOf } from "./reference-steps.js";
+import { type Precision, precisions, references, stepsOf, undrawn } from "./reference-steps.js";
 
 /** A kind of device for which programs are written. */
 export interface DeviceKind extends Omit<ProgramContext, "bindings"> {
@@ -131,7 +131,7 @@ function plannedFor({ class: deviceClass }: Hardware): readonly PlannedLaunches[
 const planLaunches = (hardware: HardwareClass): readonly PlannedLaunches[] =>
   references.flatMap((reference) => {
     const runtime = planningRuntime(hardware);
-    const stepOf = stepsOf(runtime, reference);
+    const stepOf = undrawn(() => stepsOf(runtime, reference));
     return precisions.map((precision) => {
       const plan = runtime.plan(stepOf({ precision, clips: true, microBatches: 1 }));
       return { model: reference.name, precision, launches: distinct(plan) };

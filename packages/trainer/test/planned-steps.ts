@@ -10,6 +10,7 @@ import {
   references,
   type StepChoices,
   stepsOf,
+  undrawn,
 } from "./reference-steps.js";
 
 /** Classes of hardware between which the planner distinguishes: an adapter that is a CPU, and any GPU. */
@@ -65,7 +66,7 @@ export function planSteps(
   passes?: readonly PassName[],
 ): readonly (readonly [PlannedStep, PlanCounts])[] {
   const runtime = planningRuntime(hardware, passes);
-  const stepOf = stepsOf(runtime, reference);
+  const stepOf = undrawn(() => stepsOf(runtime, reference));
   return allChoices.map((choices) => [
     { model: reference.name, hardware, ...choices },
     countsOf(runtime.plan(stepOf(choices))),

@@ -7,6 +7,7 @@ import {
   ampPrimitives,
   crossEntropy,
   flatten,
+  Generator,
   type Plan,
   type Runtime,
   type Tensor,
@@ -140,9 +141,25 @@ export function stepsOf(
   };
 }
 
+/**
+ * What `make` returns, where parameters that are drawn at random are zeros. Plans do not depend on numbers, and to draw those of the
+ * reference models takes as long as to plan their steps.
+ */
+export function undrawn<T>(make: () => T): T {
+  const drawn = Generator.prototype as Pick<Generator, "normal" | "uniform">;
+  const { normal, uniform } = drawn;
+  drawn.normal = () => 0;
+  drawn.uniform = () => 0;
+  try {
+    return make();
+  } finally {
+    Object.assign(drawn, { normal, uniform });
+  }
+}
+
 /** The plan of a step in each precision, gradients clipped. Nothing is computed. */
 export function plansOf(runtime: Runtime, reference: Reference): Record<Precision, Plan> {
-  const stepOf = stepsOf(runtime, reference);
+  const stepOf = undrawn(() => stepsOf(runtime, reference));
   const planIn = (precision: Precision): Plan =>
     runtime.plan(stepOf({ precision, clips: true, microBatches: 1 }));
   return {
