@@ -1,7 +1,7 @@
 // Operators of graphs, one by one: shapes and numbers are those of ONNX Runtime.
 import { expect, test } from "vitest";
 import { dataType } from "../src/data-type.js";
-import { permuted } from "../src/import/host-ops.js";
+import { elementwiseOnHost, permuted } from "../src/import/host-ops.js";
 import { HostTensor } from "../src/import/host-tensor.js";
 import { runtime, waves } from "./cases.js";
 import { type Constant, difference } from "./one-node.js";
@@ -34,6 +34,23 @@ test("quotients of integers are rounded toward zero", async () => {
   expect(await difference("Div", {}, { c, d }, { output: int })).toBe("");
   const f = waves([9]);
   expect(await difference("Div", {}, { f, b: { shape: [], values: [3] } })).toBe("");
+});
+
+test("remainders have the sign of the divisor, or that of the dividend with fmod", async () => {
+  const whole = [7, -7, 7, -7, 0, 16_777_217, -2_147_483_647, 99_999_999];
+  const by = [3, 3, -3, -3, 5, 3, 7, 9_999_999];
+  const a = runtime.tensor(Int32Array.from(whole), [8]);
+  const b = runtime.tensor(Int32Array.from(by), [8]);
+  for (const fmod of [0, 1]) {
+    expect(await difference("Mod", { fmod }, { a, b }, { output: int })).toBe("");
+    expect(await difference("Mod", { fmod }, { a, b: int64([-5], []) }, { output: int })).toBe("");
+  }
+  // Numbers of the file are computed on the host.
+  const constant = (values: readonly number[]): HostTensor =>
+    new HostTensor(dataType.FLOAT, [values.length], values);
+  const numbers = [constant([5.5, -5.5, 5.5, -5.5]), constant([2, 2, -2, -2])];
+  expect(elementwiseOnHost("Mod", numbers, false).list).toEqual([1.5, 0.5, -0.5, -1.5]);
+  expect(elementwiseOnHost("Mod", numbers, true).list).toEqual([1.5, -1.5, 1.5, -1.5]);
 });
 
 test("IsInf finds the infinities that it is asked for", async () => {

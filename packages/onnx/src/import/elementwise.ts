@@ -1,6 +1,7 @@
 import { isFloating } from "@halfstep/formats/dtypes";
 import * as ops from "@halfstep/tensor";
 import { castTo, Tensor } from "@halfstep/tensor";
+import { remainder } from "@halfstep/tensor/functional";
 import { dataType } from "../data-type.js";
 import type { Call, OnnxValue, Operator } from "./call.js";
 import { elementwiseOnHost, isElementwiseOnHost } from "./host-ops.js";
@@ -13,10 +14,23 @@ const eitherPlace =
   (call) => {
     const { inputs, node } = call;
     const isHost = inputs.every((each) => each instanceof HostTensor);
-    return isHost && isElementwiseOnHost(node.operator)
-      ? elementwiseOnHost(node.operator, inputs as readonly HostTensor[])
-      : onDevice(call);
+    if (!isHost || !isElementwiseOnHost(node.operator)) return onDevice(call);
+    return elementwiseOnHost(
+      node.operator,
+      inputs as readonly HostTensor[],
+      takesDividendSign(call),
+    );
   };
+
+/** Whether Mod gives numbers with the sign of the dividend, as in C, and not with that of the divisor, as in Python. */
+const takesDividendSign = (call: Call): boolean =>
+  call.node.operator === "Mod" && call.number("fmod", 0) === 1;
+
+function modulo(call: Call): Tensor {
+  const [a, b] = operands(call);
+  if (isFloating(a.dtype)) throw call.unsupported("of floating-point numbers of the device");
+  return takesDividendSign(call) ? a.sub(quotient(a, b).mul(b)) : remainder(a, b);
+}
 
 const unary = (of: (x: Tensor) => Tensor): Operator => eitherPlace((call) => of(call.tensor(0)));
 
@@ -192,9 +206,7 @@ export const elementwise: Readonly<Record<string, Operator>> = {
     (x, c) => x.mul(c),
   ),
   Div: eitherPlace(divide),
-  Mod: eitherPlace((call) => {
-    throw call.unsupported("of numbers of the device");
-  }),
+  Mod: eitherPlace(modulo),
   Pow: binary(
     (a, b) => ops.pow(a, b),
     (x, c) => (c === 2 ? x.square() : ops.pow(x, c)),

@@ -129,8 +129,12 @@ const unary: Readonly<Record<string, (x: number) => number>> = {
 export const isElementwiseOnHost = (operator: string): boolean =>
   Object.hasOwn(binary, operator) || Object.hasOwn(unary, operator) || operator === "Where";
 
-/** Computes element by element. */
-export function elementwiseOnHost(operator: string, x: readonly HostTensor[]): HostTensor {
+/** Computes element by element. `takesDividendSign` tells the sign of Mod. */
+export function elementwiseOnHost(
+  operator: string,
+  x: readonly HostTensor[],
+  takesDividendSign: boolean,
+): HostTensor {
   const shape = broadcastShape(
     x.map((each) => each.shape),
     operator,
@@ -149,7 +153,7 @@ export function elementwiseOnHost(operator: string, x: readonly HostTensor[]): H
   if (operator === "Where") return make((i) => (a[i] ? b[i] : c[i]) as number);
   const ofOne = unary[operator];
   if (ofOne) return make((i) => ofOne(a[i] as number));
-  const ofTwo = binary[operator] as Compute;
+  const ofTwo: Compute = takesDividendSign ? (p, q) => p % q : (binary[operator] as Compute);
   const isWhole = operator === "Div" && !(x[0] as HostTensor).isFloat;
   const compute: Compute = isWhole ? (p, q) => Math.trunc(p / q) : ofTwo;
   if (x.length === 1) return x[0] as HostTensor;
