@@ -69,8 +69,9 @@ const drawn: Readonly<Record<string, number>> = {
   ...{ c3_block0: 11, c3_block1: 0 },
 };
 
-// Quads, pairs of rows, an odd number of rows of pairs, rows of a result that begin inside a store, and parts of k. Tiles of 32 rows
-// take a GPU's compiler five times as long as those of 8: the first case has them.
+// Quads, pairs of rows, an odd number of rows of pairs, rows of a result that begin inside a store, and parts of k.
+//
+// Tiles of 32 rows take a GPU's compiler five times as long as those of 8: the first case has them.
 const cases: readonly Case[] = [
   { m: 37, n: 36, k: 20, storage: "float32", program: program() },
   { m: 7, n: 36, k: 20, storage: "float16", program: program("float16") },
