@@ -21,6 +21,17 @@ const alias =
     : {};
 
 /**
+ * vitest keys the modules that it transforms by the text of the config file. Those of the workspaces differ in nothing that a transformation
+ * sees: by this plugin they share modules.
+ */
+const sharedModules = {
+  name: "halfstep:shared-modules",
+  configResolved(config) {
+    config.configFileDependencies.splice(0, Number.POSITIVE_INFINITY, import.meta.filename);
+  },
+};
+
+/**
  * The vitest config of packages that never touch a GPU. Test files share processes, one a core: a process for each file, which loads
  * the same modules again, costs a third of the CPU time of these packages.
  */
@@ -28,6 +39,7 @@ export const unit = ({ exclude = [], ...test } = {}) =>
   defineConfig({
     // Transformed modules are kept in node_modules, and packages share them as long as they have one root.
     root: join(import.meta.dirname, "../.."),
+    plugins: [sharedModules],
     resolve: { alias, conditions: [...source, ...defaultClientConditions] },
     ssr: { resolve: { conditions: [...source, ...defaultServerConditions] } },
     test: {
