@@ -67,7 +67,9 @@ export const lanes = [
     what: "engines that an adapter does not choose for itself",
     driver: ownAdapter,
     env: {},
-    tests: { "packages/kernels": { lane: ["convolution-engines", "matmul-engines"] } },
+    tests: {
+      "packages/kernels": { lane: ["attention-blocks", "convolution-engines", "matmul-engines"] },
+    },
     differing: [],
   },
   {

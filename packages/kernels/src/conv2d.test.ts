@@ -6,6 +6,7 @@ import {
   casesOf,
   type Launches,
   mismatches,
+  packedInLanes,
   runOnCpu,
   runOnGpu,
   testValues,
@@ -427,9 +428,9 @@ describe.each(tiers)("conv2d on the GPU (%s)", (tier) => {
 
 const hasTwoGroups = ({ attributes }: Case): boolean => attributes.groups === 2;
 
-describe("conv2d on a GPU without subgroups", () => {
+describe.each(await packedInLanes())("conv2d on a GPU without subgroups, %s tier", (tier) => {
   it.each(directions)("equals the reference: %s", async (direction) => {
-    const device = await requestTestDevice({ tier: "packed" });
+    const device = await requestTestDevice({ tier });
     const wrong: Record<string, readonly string[]> = {};
     for (const tested of [...cases.slice(0, 4), ...cases.filter(hasTwoGroups)]) {
       const launches = launchesOf(tested, direction);

@@ -1,5 +1,5 @@
 import type { Binding, Device, DType, HalfDType, Launch } from "@halfstep/device";
-import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
   casesOf,
@@ -9,6 +9,7 @@ import {
   runOnGpu,
   someGpu,
   testValues,
+  tiersInLanes,
   unitRoundoff,
   withHardware,
   withoutMemory,
@@ -111,7 +112,7 @@ async function mismatchesOf(
   return found;
 }
 
-const tiers = await testTiers();
+const tiers = await tiersInLanes();
 
 describe.each(tiers)("elementwise programs for GPUs, %s tier", (tier) => {
   it("store what the CPU stores, zeros to the end of the last quad, and nothing behind", async () => {

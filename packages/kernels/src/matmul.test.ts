@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import {
   type Launches,
   mismatches,
+  packedInLanes,
   runOnCpu,
   runOnGpu,
   testValues,
@@ -193,9 +194,9 @@ describe.each(await testTiers())("matmul on the GPU (%s)", (tier) => {
   });
 });
 
-describe("matmul on a GPU without subgroups", () => {
+describe.each(await packedInLanes())("matmul on a GPU without subgroups, %s tier", (tier) => {
   it("equals the definition in every shape and storage", async () => {
-    const device = await requestTestDevice({ tier: "packed" });
+    const device = await requestTestDevice({ tier });
     const wrong: Record<string, readonly string[]> = {};
     for (const shape of [...shapes, ...halves]) {
       const { out } = await runOnGpu(device, operandsOf(shape), (target, operands) =>

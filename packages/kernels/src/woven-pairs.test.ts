@@ -1,5 +1,5 @@
 import type { Binding, HalfDType, Kernel, Launch, LaunchTarget } from "@halfstep/device";
-import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
   casesOf,
@@ -9,6 +9,7 @@ import {
   runOnGpu,
   someGpu,
   testValues,
+  tiersInLanes,
   withHardware,
   withoutMemory,
 } from "../test/harness.js";
@@ -121,7 +122,7 @@ const reluOfSum = elementwiseKernel({
 });
 
 const exact = { relative: 0, absolute: 0 };
-const tiers = await testTiers();
+const tiers = await tiersInLanes();
 
 describe.each(tiers)("stores of GPUs in 16 bits, %s tier", (tier) => {
   it("have the same bits with an observer, a twin, or where they add", async () => {

@@ -10,7 +10,7 @@ import type {
   LaunchTarget,
   ProgramContext,
 } from "@halfstep/device";
-import type { TestTier } from "@halfstep/device/testing";
+import { type TestTier, testTiers } from "@halfstep/device/testing";
 import { bytesFor, decodeElements, encodeElements } from "@halfstep/formats/dtypes";
 import { type CpuTargetOptions, cpuTarget } from "../src/cpu.js";
 
@@ -127,6 +127,17 @@ export const someGpu: Hardware = {
   ...{ class: "a GPU", workgroupBytes: 16_384, workgroupInvocations: 256 },
   ...{ matrixSubgroupSize: 0, subgroupMatrices: [] },
 };
+
+/**
+ * The tiers on which programs for other hardware than this machine's are run. In `npm test` there are none: Mesa's software driver, for which
+ * they are not made, takes long to compile them. Lanes run them (`npm run lanes`).
+ */
+export const tiersInLanes = async (): Promise<readonly TestTier[]> =>
+  process.env.HALFSTEP_LANE_TESTS ? await testTiers() : [];
+
+/** The packed tier in lanes, for programs without subgroups. */
+export const packedInLanes = async (): Promise<readonly TestTier[]> =>
+  (await tiersInLanes()).filter((tier) => tier === "packed");
 
 /** The WGSL of the programs of some launches in a context, by the names of their kernels. */
 export function programsOf(

@@ -9,7 +9,7 @@ import type {
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import { type MatmulAttributes, matmul } from "../src/matmul.js";
-import { runOnCpu, runOnGpu, testValues, withHardware } from "./harness.js";
+import { runOnCpu, runOnGpu, testValues, tiersInLanes, withHardware } from "./harness.js";
 
 // Many shapes through few pipelines: a product's program depends on its layout, and sizes are numbers that it reads.
 
@@ -188,7 +188,9 @@ describe.each(await testTiers())("on the GPU (%s)", (tier) => {
     );
     expect(wrong).toEqual([]);
   });
+});
 
+describe.each(await tiersInLanes())("in programs for GPUs (%s)", (tier) => {
   it("shapes equal the definition by blocks in workgroup memory", async () => {
     const device = await requestTestDevice({ tier });
     const shapes = shapesOf(500, 4, ({ m, n, k }) => m >= 32 && n >= 32 && k >= 16);

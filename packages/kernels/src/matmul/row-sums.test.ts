@@ -5,9 +5,11 @@ import { describe, expect, it } from "vitest";
 import {
   type Launches,
   mismatches,
+  packedInLanes,
   runOnCpu,
   runOnGpu,
   testValues,
+  tiersInLanes,
   unitRoundoff,
   withHardware,
   withoutSubgroups,
@@ -180,17 +182,21 @@ describe.each(await testTiers())("sums of rows beside a product, on the GPU (%s)
   it("equal their definition", async () => {
     expect(await wrongOnGpu(tier, tier !== "packed" ? tiled : tiled.filter(isHalf))).toEqual({});
   });
+});
 
-  it("equal it by blocks in workgroup memory", async () => {
+describe.each(await tiersInLanes())("sums of rows in programs for GPUs, %s tier", (tier) => {
+  it("equal their definition by blocks in workgroup memory", async () => {
     const some = halves.filter(({ m, n, k }) => m >= 32 && n >= 32 && k >= 16);
     const pretend = <B>(target: LaunchTarget<B>) => withHardware(target, blocks);
     expect(await wrongOnGpu(tier, [...some, large], pretend)).toEqual({});
   });
 });
 
+const withoutAny = await packedInLanes();
+
 describe("sums of rows on other GPUs", () => {
-  it("equal their definition without subgroups", async () => {
-    expect(await wrongOnGpu("packed", tiled, withoutSubgroups)).toEqual({});
+  it.each(withoutAny)("equal their definition without subgroups (%s)", async (tier) => {
+    expect(await wrongOnGpu(tier, tiled, withoutSubgroups)).toEqual({});
   });
 
   it("equal it with 4 lanes", async () => {

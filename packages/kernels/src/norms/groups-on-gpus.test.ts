@@ -1,12 +1,18 @@
 import type { LaunchTarget } from "@halfstep/device";
-import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
-import { programsOf, someGpu, withHardware, withoutMemory } from "../../test/harness.js";
+import {
+  programsOf,
+  someGpu,
+  tiersInLanes,
+  withHardware,
+  withoutMemory,
+} from "../../test/harness.js";
 import { groupCases, placeMismatches } from "../../test/norm-cases.js";
 import { normStatistics } from "./statistics.js";
 
 // Programs for teams in memory, as on the packed tier, take this adapter long to compile: the lane of norm-rows.lane.test.ts has them.
-const tiers = (await testTiers()).slice(0, 1);
+const tiers = (await tiersInLanes()).slice(0, 1);
 
 describe.each(tiers)("norms of groups by programs for GPUs, %s tier", (tier) => {
   it("equal those of the CPU", async () => {

@@ -1,5 +1,5 @@
 import type { Binding, DType, LaunchTarget } from "@halfstep/device";
-import { requestTestDevice, testTiers } from "@halfstep/device/testing";
+import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
   mismatches,
@@ -8,6 +8,7 @@ import {
   runOnGpu,
   someGpu,
   testValues,
+  tiersInLanes,
   unitRoundoff,
   withHardware,
   withoutMemory,
@@ -65,7 +66,7 @@ const finishing = <B>(target: LaunchTarget<B>): LaunchTarget<B> => ({
 const title = ({ op, outer, size, inner, storage }: Case): string =>
   `${op} of [${outer},${size},${inner}] ${storage}`;
 
-describe.each(await testTiers())("reductions by programs for GPUs, %s tier", (tier) => {
+describe.each(await tiersInLanes())("reductions by programs for GPUs, %s tier", (tier) => {
   it("equal those of the CPU, by subgroups and without", async () => {
     const device = await requestTestDevice({ tier });
     const found: string[] = [];
