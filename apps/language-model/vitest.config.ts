@@ -1,3 +1,3 @@
-import { gpu } from "@halfstep/vitest";
+import { manyPrograms } from "@halfstep/vitest";
 
-export default gpu();
+export default manyPrograms();

@@ -1,3 +1,3 @@
-import { manyNarrowPrograms } from "@halfstep/vitest";
+import { manyNarrowPrograms, onBestTier } from "@halfstep/vitest";
 
-export default manyNarrowPrograms();
+export default manyNarrowPrograms({ env: onBestTier });

@@ -45,14 +45,14 @@ const bestTier = { HALFSTEP_TEST_TIERS: "best" };
 export const lanes = [
   {
     name: "long",
-    what: "whole runs of apps, and gradients accumulated by each kernel and model",
+    what: "whole runs of apps, gradients accumulated by each kernel and model, and the costs of every plan",
     driver: ownAdapter,
     env: {},
     tests: {
       "packages/distributed": { lane: ["compression", "convergence", "random-runs"] },
       "packages/kernels": { lane: ["accumulating"] },
       "packages/models": { lane: ["gpu-steps"] },
-      "packages/trainer": { lane: ["micro-batches"] },
+      "packages/trainer": { lane: ["micro-batches", "plan-counts"] },
       "apps/digits": { lane: ["underflow", "cost", "runs"] },
       "apps/images": { lane: ["train", "labels"] },
       "apps/language-model": { lane: ["lstm", "union"] },
@@ -83,7 +83,7 @@ export const lanes = [
         ...gpuTests["packages/kernels"],
         lane: ["attention", "convolutions", "matrices", "matrix-blocks", "norm-rows", "rows"],
       },
-      "packages/trainer": { lane: ["training", "programs"] },
+      "packages/trainer": { files: ["test/gaps.test.ts"], lane: ["training", "programs"] },
     },
     differing: [flushed],
   },

@@ -78,8 +78,16 @@ export const manyPrograms = (test = {}) => gpu({ env: withoutOptimizations, ...t
  * whose own code does not know how many lanes a subgroup has, and for those whose tests a lane runs on eight. Lanes (`npm run lanes`) set their
  * own width.
  */
-export const manyNarrowPrograms = (test = {}) =>
+export const manyNarrowPrograms = ({ env, ...test } = {}) =>
   manyPrograms({
-    env: { ...withoutOptimizations, ...(files ? {} : { LP_NATIVE_VECTOR_WIDTH: "128" }) },
+    env: { ...withoutOptimizations, ...(files ? {} : { LP_NATIVE_VECTOR_WIDTH: "128" }), ...env },
     ...test,
   });
+
+/**
+ * Variables by which a package's tests in `npm test` take the best tier of the adapter alone. The packed tier is for lanes, and for the packages that
+ * are tested on both (decision 157).
+ */
+export const onBestTier = files
+  ? {}
+  : { HALFSTEP_TEST_TIERS: process.env.HALFSTEP_TEST_TIERS ?? "best" };

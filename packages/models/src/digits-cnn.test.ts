@@ -20,7 +20,7 @@ const trainings = [
   ["GPU", onGpu],
 ] as const;
 
-/** Sixteen images of one bright square each, whose place tells the class. */
+/** Images of one bright square each, whose place tells the class. */
 function squares(count: number): { images: Float32Array; labels: Uint32Array } {
   const images = new Float32Array(count * 784);
   const labels = Uint32Array.from({ length: count }, (_, i) => i % 10);
@@ -80,37 +80,34 @@ test("an input of another shape is refused by name", () => {
   );
 });
 
-test.each(trainings)(
-  "plain gradient descent in float16 fits sixteen images: %s",
-  async (_, open) => {
-    const { images, labels } = squares(16);
-    const runtime = await open();
-    const model = new DigitsCnn(runtime, { seed: 3 });
-    const parameters = [...model.parameters()];
-    const lossOf = (): Tensor => {
-      const x = runtime.tensor(images, [16, 28, 28, 1]);
-      const y = runtime.tensor(labels);
-      const forward = () => crossEntropy(model.forward(x), y);
-      return autocast({ dtype: "float16" }, forward);
-    };
-    const losses: number[] = [];
-    for (let step = 0; step < 8; step++) {
-      using loss = await runtime.step(() => {
-        const value = lossOf();
-        value.backward();
-        noGrad(() => {
-          for (const parameter of parameters)
-            if (parameter.grad) parameter.assign(parameter.sub(parameter.grad.mul(0.1)));
-        });
-        for (const parameter of parameters) parameter.zeroGrad();
-        return value;
+test.each(trainings)("plain gradient descent in float16 fits eight images: %s", async (_, open) => {
+  const { images, labels } = squares(8);
+  const runtime = await open();
+  const model = new DigitsCnn(runtime, { seed: 3 });
+  const parameters = [...model.parameters()];
+  const lossOf = (): Tensor => {
+    const x = runtime.tensor(images, [8, 28, 28, 1]);
+    const y = runtime.tensor(labels);
+    const forward = () => crossEntropy(model.forward(x), y);
+    return autocast({ dtype: "float16" }, forward);
+  };
+  const losses: number[] = [];
+  for (let step = 0; step < 8; step++) {
+    using loss = await runtime.step(() => {
+      const value = lossOf();
+      value.backward();
+      noGrad(() => {
+        for (const parameter of parameters)
+          if (parameter.grad) parameter.assign(parameter.sub(parameter.grad.mul(0.1)));
       });
-      losses.push(await loss.item());
-    }
-    expect(losses[0]).toBeGreaterThan(1.5);
-    expect(losses.at(-1)).toBeLessThan(0.1);
-  },
-);
+      for (const parameter of parameters) parameter.zeroGrad();
+      return value;
+    });
+    losses.push(await loss.item());
+  }
+  expect(losses[0]).toBeGreaterThan(1.5);
+  expect(losses.at(-1)).toBeLessThan(0.1);
+});
 
 test("explain runs it by its example inputs", () => {
   const text = explain(recipeOf("O1"), new DigitsCnn(cpuRuntime(), { seed: 1 }));

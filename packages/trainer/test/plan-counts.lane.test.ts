@@ -8,8 +8,8 @@ import {
   shortName,
 } from "./planned-steps.js";
 
-// What every kind of step of the reference models costs, pinned: `vitest run test/plan-counts.test.ts -u` after a change that was
-// meant. Plans as text are in plans.test.ts, of one kind of step.
+// What every kind of step of the reference models costs, pinned. After a change that was meant, in the folder of this package:
+// `HALFSTEP_LANE_TESTS=test/plan-counts.lane.test.ts npx vitest run -u`. Plans as text are in plans.test.ts, of one kind of step.
 
 const columns = [
   ...["model", "hardware", "precision", "clips", "batches"],
