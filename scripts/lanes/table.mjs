@@ -110,6 +110,7 @@ export const lanes = [
     env: bestTier,
     tests: {
       "packages/kernels": { suites: true },
+      "packages/tensor": { files: ["test/gradients.test.ts"] },
       "packages/trainer": { lane: ["training", "compile-cost"] },
     },
     differing: [flushed],
