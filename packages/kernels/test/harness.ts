@@ -128,12 +128,14 @@ export const someGpu: Hardware = {
   ...{ matrixSubgroupSize: 0, subgroupMatrices: [] },
 };
 
+const isLane = Boolean(process.env.HALFSTEP_LANE_TESTS);
+
 /**
  * The tiers on which programs for other hardware than this machine's are run. In `npm test` there are none: Mesa's software driver, for which
  * they are not made, takes long to compile them. Lanes run them (`npm run lanes`).
  */
 export const tiersInLanes = async (): Promise<readonly TestTier[]> =>
-  process.env.HALFSTEP_LANE_TESTS ? await testTiers() : [];
+  isLane ? await testTiers() : [];
 
 /** The packed tier in lanes, for programs without subgroups. */
 export const packedInLanes = async (): Promise<readonly TestTier[]> =>
@@ -224,24 +226,27 @@ export function testValues(length: number, seed = 1): Float32Array<ArrayBuffer> 
   return values;
 }
 
+/** Every other case, by tier. */
+const half = <T>(cases: readonly T[], tier: TestTier): readonly T[] =>
+  cases.filter((_, i) => (i % 2 === 1) === (tier === "packed"));
+
 /**
  * Cases for a tier. The tiers differ in how halves are loaded and stored, and in subgroups: beside another tier, the packed one takes
- * every other case.
+ * every other case. So do all tiers in `npm test`, because a software driver takes long to compile a program: lanes take the others.
  */
 export const casesOf = <T>(
   cases: readonly T[],
   tier: TestTier,
   tiers: readonly TestTier[],
 ): readonly T[] =>
-  tier === "packed" && tiers.length > 1 ? cases.filter((_, i) => i % 2 === 1) : cases;
+  isLane && (tier !== "packed" || tiers.length === 1) ? cases : half(cases, tier);
 
-/** Cases for a tier where tiers that are tested beside each other share them. A tier alone takes all. */
+/** Cases for a tier where tiers share them, in lanes and in `npm test`. A tier that a lane tests alone takes all. */
 export const shareOf = <T>(
   cases: readonly T[],
   tier: TestTier,
   tiers: readonly TestTier[],
-): readonly T[] =>
-  tiers.length > 1 ? cases.filter((_, i) => (i % 2 === 1) === (tier === "packed")) : cases;
+): readonly T[] => (isLane && tiers.length === 1 ? cases : half(cases, tier));
 
 /** Of these scalars those that a kernel has. */
 export const scalarsOf = (
