@@ -128,7 +128,8 @@ export const someGpu: Hardware = {
   ...{ matrixSubgroupSize: 0, subgroupMatrices: [] },
 };
 
-const isLane = Boolean(process.env.HALFSTEP_LANE_TESTS);
+/** Whether a lane runs these tests (`npm run lanes`), which sees what `npm test` leaves out. */
+export const isLane: boolean = Boolean(process.env.HALFSTEP_LANE_TESTS);
 
 /**
  * The tiers on which programs for other hardware than this machine's are run. In `npm test` there are none: Mesa's software driver, for which

@@ -2,12 +2,12 @@ import type { Binding, DType, HalfDType, Launch, LaunchTarget } from "@halfstep/
 import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import {
+  isLane,
   type Launches,
   mismatches,
   runOnCpu,
   runOnGpu,
   testValues,
-  tiersInLanes,
   withHardware,
   withoutSubgroups,
 } from "../../test/harness.js";
@@ -136,8 +136,7 @@ const withBlocks = <B>(target: LaunchTarget<B>): LaunchTarget<B> =>
     ...{ matrixSubgroupSize: 0, subgroupMatrices: [] },
   });
 
-const isInLane = (await tiersInLanes()).length > 0;
-const engines = isInLane ? [here, withoutSubgroups, withBlocks] : [here];
+const engines = isLane ? [here, withoutSubgroups, withBlocks] : [here];
 
 describe("rows of factors that lie apart", () => {
   it("are those of matrix products only", () => {
