@@ -1,9 +1,10 @@
+import { ConfusionMatrix } from "@halfstep/trainer";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import type { EvaluateCommand } from "./commands.js";
 import { describeEmpty } from "./describe-data.js";
 import { sampleOf } from "./examples.js";
-import { describeBaselines, describeClose, describeCutOff, nats, percent } from "./figures.js";
-import { LabelCounts, type TestMetrics, tableOf } from "./label-metrics.js";
+import { describeBaselines, describeClose, nats, percent } from "./figures.js";
+import { type TestMetrics, tableOf } from "./label-metrics.js";
 import type { OwnData } from "./own-file.js";
 import { baselinesOf } from "./prepare.js";
 import { readTask, type TaskData } from "./tasks.js";
@@ -48,7 +49,6 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
       : [
           `accuracy ${percent(score.accuracy)} · loss ${nats(score.loss)} · ${splits.test.length} examples · ${result.precision}`,
           ...(metrics ? [describeBaselines(metrics.figures())] : []),
-          ...describeCutOff(metrics?.counts),
           ...(metrics && metrics.counts.labels.length <= mostShown ? tableOf(metrics.counts) : []),
           ...(score.close === undefined ? [] : [describeClose(score.close, splits.test.length)]),
           ...(Object.keys(baselines).length > 0 ? [describeBaselines(baselines)] : []),
@@ -69,11 +69,6 @@ function columnsOf(options: EvaluateCommand): Omit<OwnData, "data"> {
 
 /** What was counted, for JSON. */
 const countsOf = ({ counts }: TestMetrics): Readonly<Record<string, unknown>> =>
-  counts instanceof LabelCounts
-    ? {
-        confusion: { labels: counts.labels, counts: counts.rows() },
-        ...(counts.cutOffWords > 0 && {
-          cutOff: { words: counts.cutOffWords, byLabel: counts.cutOff },
-        }),
-      }
+  counts instanceof ConfusionMatrix
+    ? { confusion: { labels: counts.labels, counts: counts.rows() } }
     : { labels: counts.classScores() };

@@ -1,5 +1,4 @@
 import type { RunSummary } from "@halfstep/trainer";
-import { LabelCounts, type TestMetrics } from "./label-metrics.js";
 
 /** An accuracy as percent. */
 export const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
@@ -44,16 +43,6 @@ export function describeTests(runs: readonly Pick<RunSummary, "test">[]): string
     `loss ${nats(mean("loss"))}`,
     ...Object.keys(baselines).map((name) => describeBaselines({ [name]: mean(name) })),
   ].join(" · ");
-}
-
-/** How many words of a test were beyond the length of the model; nothing where none was. */
-export function describeCutOff(counts: TestMetrics["counts"] | undefined): readonly string[] {
-  if (!(counts instanceof LabelCounts) || counts.cutOffWords === 0) return [];
-  const words = counts.classScores().reduce((sum, { examples }) => sum + examples, 0);
-  const [cutOff, all] = [counts.cutOffWords, words].map((count) => count.toLocaleString("en"));
-  return [
-    `${cutOff} of ${all} words are beyond the length of the model (--max_seq_length): they were cut off, and count as wrong`,
-  ];
 }
 
 /** The share of texts that halves left to float32. */

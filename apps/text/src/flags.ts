@@ -154,7 +154,11 @@ const classifierFlags = (train: Command): Command =>
       scaleOrZero,
     )
     .option("--warmup_proportion <part>", "of the steps, in which the rate rises", fraction, 0.1)
-    .option("--max_seq_length <n>", "tokens of a text, the rest is cut off", wholeNumber(8))
+    .option(
+      "--max_seq_length <n>",
+      "tokens of a text; the rest is cut off, or tagged in further windows",
+      wholeNumber(8),
+    )
     .option("--eval_batch_size <n>", "accepted, and without effect", wholeNumber(1));
 
 const dataFlags = (each: Command, description: string): Command =>

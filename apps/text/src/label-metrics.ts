@@ -1,8 +1,8 @@
-import { type ClassScore, ConfusionMatrix, LabelSetCounts, macroF1 } from "@halfstep/trainer";
+import { ConfusionMatrix, LabelSetCounts, macroF1 } from "@halfstep/trainer";
 
 /** Figures of a test besides its accuracy, and what they are computed from. */
 export interface TestMetrics {
-  readonly counts: LabelCounts | LabelSetCounts;
+  readonly counts: ConfusionMatrix | LabelSetCounts;
   /** Counts a text by its wanted and predicted labels, as a learner has them. */
   add(wanted: readonly number[], predicted: readonly number[]): void;
   /** From 0 to 1. */
@@ -17,60 +17,18 @@ export type LabelFigures = {
   readonly entityF1?: number;
 };
 
-/** Counts what was taken for what, and the words that were cut off, which are missed. */
-export class LabelCounts extends ConfusionMatrix {
-  /** Words without a prediction, by their label. */
-  readonly cutOff: number[];
-
-  constructor(labels: readonly string[]) {
-    super(labels);
-    this.cutOff = labels.map(() => 0);
-  }
-
-  get cutOffWords(): number {
-    return this.cutOff.reduce((sum, words) => sum + words, 0);
-  }
-
-  /** @param predicted as many labels as there are predictions: further wanted ones are missed */
-  override add(wanted: readonly number[], predicted: readonly number[]): void {
-    super.add(wanted, predicted);
-    for (const label of wanted.slice(predicted.length))
-      this.cutOff[label] = (this.cutOff[label] as number) + 1;
-  }
-
-  /** A word that was cut off is an example that was not found: it lowers the recall of its label, and no precision. */
-  override classScores(): readonly ClassScore[] {
-    return super.classScores().map((score, i) => {
-      const right = this.count(i, i);
-      const examples = score.examples + (this.cutOff[i] as number);
-      const both = examples + score.predicted;
-      return {
-        ...{ ...score, examples, recall: right / examples },
-        ...{ f1: (2 * right) / both, iou: right / (both - right) },
-      };
-    });
-  }
-
-  override accuracy(): number {
-    const scores = this.classScores();
-    const right = scores.reduce((sum, _, i) => sum + this.count(i, i), 0);
-    return right / scores.reduce((sum, { examples }) => sum + examples, 0);
-  }
-}
-
 /** Counts wanted and predicted classes or tags, text by text. */
 export class LabelMetrics implements TestMetrics {
-  readonly counts: LabelCounts;
+  readonly counts: ConfusionMatrix;
   readonly #marksEntities: boolean;
   readonly #entities = { wanted: 0, predicted: 0, right: 0 };
 
   constructor(labels: readonly string[]) {
-    this.counts = new LabelCounts(labels);
+    this.counts = new ConfusionMatrix(labels);
     this.#marksEntities =
       labels.includes("O") && labels.every((label) => label === "O" || /^[BIESLU]-./.test(label));
   }
 
-  /** Counts a text. Words that were cut off have no prediction: they, and the entities that need them, are missed. */
   add(wanted: readonly number[], predicted: readonly number[]): void {
     this.counts.add(wanted, predicted);
     if (!this.#marksEntities) return;
@@ -108,23 +66,12 @@ export class LabelSetMetrics implements TestMetrics {
   }
 }
 
-/**
- * The counts in lines: a confusion matrix with a row for each wanted label, and with a last column of words that were cut off, if there
- * are any; or the figures of each label.
- */
+/** The counts in lines: a confusion matrix with a row for each wanted label, or the figures of each label. */
 export function tableOf(counts: TestMetrics["counts"]): readonly string[] {
-  if (counts instanceof LabelCounts) {
-    const { labels, cutOff } = counts;
-    const hasCut = counts.cutOffWords > 0;
-    return aligned([
-      ["", ...labels, ...(hasCut ? ["(cut off)"] : [])],
-      ...counts
-        .rows()
-        .map((row, i) => [
-          labels[i] as string,
-          ...[...row, ...(hasCut ? [cutOff[i] as number] : [])].map(String),
-        ]),
-    ]);
+  if (counts instanceof ConfusionMatrix) {
+    const { labels } = counts;
+    const rows = counts.rows().map((row, i) => [labels[i] as string, ...row.map(String)]);
+    return aligned([["", ...labels], ...rows]);
   }
   const share = (value: number): string => (Number.isNaN(value) ? "–" : value.toFixed(4));
   return aligned([

@@ -28,7 +28,7 @@ export interface Learner<Example extends Input, Input extends Encoded = Example>
   challenge?(scores: Scores, best: Tensor, margin: number): Scores;
   /** The labels of each text of a batch among those that were decided. */
   labelsOf(decided: Uint32Array, batch: readonly Input[]): readonly (readonly number[])[];
-  /** The labels of an example. Those of words that were cut off come last, and no prediction stands beside them. */
+  /** The labels of an example. */
   wanted(example: Example): readonly number[];
 }
 

@@ -71,6 +71,8 @@ function labelsIn(id2label: unknown): readonly string[] | undefined {
 type Check = (value: unknown) => boolean;
 
 const isCount: Check = (value) => Number.isSafeInteger(value) && Number(value) >= 1;
+/** Tokens of a text: `[CLS]`, `[SEP]` and one between them are the least. */
+const isLength: Check = (value) => isCount(value) && Number(value) >= 3;
 const isBoolean: Check = (value) => typeof value === "boolean";
 const oneOf =
   (names: readonly unknown[]): Check =>
@@ -82,7 +84,7 @@ const optionalBoolean: Check = (value) => value === undefined || isBoolean(value
 const checks: Readonly<Record<keyof ModelPurpose, Check>> = {
   task: oneOf(taskNames),
   labels: (value) => Array.isArray(value) && value.every((label) => typeof label === "string"),
-  maxLength: isCount,
+  maxLength: isLength,
   bag: isBoolean,
   crf: isBoolean,
   mailPart: oneOf(mailParts),

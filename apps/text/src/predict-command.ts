@@ -3,7 +3,7 @@ import { decodeText } from "@halfstep/data";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import type { PredictCommand } from "./commands.js";
 import { describeClose } from "./figures.js";
-import { type Prediction, predict } from "./predict.js";
+import { predict } from "./predict.js";
 import { openTrained } from "./use-model.js";
 
 /** Prints the prediction for each text: `class TAB text`, `word/tag` words, or the text with its masks filled in. */
@@ -20,22 +20,8 @@ export async function predictCommand(options: PredictCommand): Promise<number> {
     const close = said.filter((prediction) => prediction.close).length;
     say(describeClose(close, said.length));
   }
-  for (const line of describeUntagged(said, saved.purpose.maxLength)) say(line);
   for (const prediction of said) print(options.json ? JSON.stringify(prediction) : prediction.line);
   return 0;
-}
-
-/** How many words have no tag, and what to do; nothing where all have one. */
-function describeUntagged(said: readonly Prediction[], maxLength: number): readonly string[] {
-  const long = said.filter(({ untagged = [] }) => untagged.length > 0);
-  if (long.length === 0) return [];
-  const count = (of: (prediction: Prediction) => number): string =>
-    said.reduce((sum, prediction) => sum + of(prediction), 0).toLocaleString("en");
-  const untagged = count((prediction) => prediction.untagged?.length ?? 0);
-  const words = count(({ labels, untagged = [] }) => labels.length + untagged.length);
-  return [
-    `${untagged} of ${words} words, in ${long.length} of ${said.length} texts, have no tag: the model reads ${maxLength} tokens of a text; part longer texts into several, or train with a larger --max_seq_length`,
-  ];
 }
 
 const linesOfInput = async ({

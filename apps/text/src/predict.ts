@@ -7,14 +7,13 @@ import type { MaskedText } from "./masked-lm.js";
 import { encodeText } from "./prepare.js";
 import type { Encoded } from "./tokenizer.js";
 import { type UsableModel, useModel } from "./use-model.js";
+import { joined, windowsOf } from "./windows.js";
 
 /** The prediction of a model for a text. */
 export interface Prediction {
   readonly text: string;
   /** A class; labels; a tag for each word; or a token for each mask. */
   readonly labels: readonly string[];
-  /** Of models that tag words: the last words of the text, which are beyond the length of the model and have no label. */
-  readonly untagged?: readonly string[];
   /** All of it, for people. */
   readonly line: string;
   /** In halves: whether it was close, and was decided in float32. */
@@ -37,21 +36,23 @@ export async function predict(
   texts: readonly string[],
 ): Promise<readonly Prediction[]> {
   const { saved, half } = options;
-  const { encode, namesOf, lineOf, untaggedOf } = readerOf(saved);
-  const sequences = encode(texts);
+  const { encode, namesOf, lineOf } = readerOf(saved);
   // Texts without hidden tokens need no prediction.
   const isAsked = (sequence: Encoded | MaskedText) =>
     !("places" in sequence) || sequence.places.length > 0;
-  const answers = (await decide(options, sequences.filter(isAsked))).values();
+  const windows = encode(texts).map((each) => each.filter(isAsked));
+  const answers = (await decide(options, windows.flat())).values();
   return texts.map((text, i) => {
-    const answer = isAsked(sequences[i] as Encoded) ? answers.next().value : undefined;
-    const labels = namesOf(answer?.labels ?? []);
-    const prediction = {
-      ...{ text, labels },
-      ...(untaggedOf && { untagged: untaggedOf(text, labels) }),
-      line: lineOf(text, labels),
-    };
-    return half ? { ...prediction, close: answer?.isSure === false } : prediction;
+    const asked = windows[i] ?? [];
+    const given = asked.map(() => answers.next().value as Answer);
+    const labels = namesOf(
+      joined(
+        asked,
+        given.map((answer) => answer.labels),
+      ),
+    );
+    const prediction = { text, labels, line: lineOf(text, labels) };
+    return half ? { ...prediction, close: given.some(({ isSure }) => !isSure) } : prediction;
   });
 }
 
@@ -93,49 +94,41 @@ async function answersIn(
 
 /** Converts texts of a task to sequences, and labels to text. */
 interface Reader {
-  readonly encode: (texts: readonly string[]) => readonly Encoded[];
+  /** The windows of each text that a model reads one by one. */
+  readonly encode: (texts: readonly string[]) => readonly (readonly Encoded[])[];
   readonly namesOf: (labels: readonly number[]) => readonly string[];
   readonly lineOf: (text: string, labels: readonly string[]) => string;
-  /** The words that were cut off, where each word has a label. */
-  readonly untaggedOf?: (text: string, labels: readonly string[]) => readonly string[];
 }
 
 function readerOf({ purpose, tokenizer, features }: UsableModel): Reader {
   const { task, maxLength, labels, multiLabel, pairs, documentContext } = purpose;
   const namesOf = (given: readonly number[]): readonly string[] =>
     given.map((label) => labels[label] as string);
-  if (task === "tags") {
-    const untaggedOf = (text: string, tags: readonly string[]): readonly string[] =>
-      wordsIn(text).slice(tags.length);
+  if (task === "tags")
     return {
       encode(texts) {
         const sentences = texts.map(wordsIn);
         return sentences.map((words, place) =>
-          tokenizer.encodeWords(words, maxLength, {
-            features,
+          windowsOf(words, tokenizer, {
+            ...{ maxLength, features },
             // The texts are a document.
             ...(documentContext && { context: { sentences, place } }),
           }),
         );
       },
       namesOf,
-      untaggedOf,
       lineOf(text, tags) {
         const words = wordsIn(text);
-        const tagged = tags.map((tag, i) => `${words[i]}/${tag}`);
-        const rest = untaggedOf(text, tags);
-        // No tagged word has parentheses: they are words of their own.
-        return [...tagged, ...(rest.length > 0 ? [`(no tags: ${rest.join(" ")})`] : [])].join(" ");
+        return tags.map((tag, i) => `${words[i]}/${tag}`).join(" ");
       },
     };
-  }
   if (task === "mlm")
     return {
       encode: (texts) =>
-        texts.map((text): MaskedText => {
+        texts.map((text): readonly MaskedText[] => {
           const { ids } = tokenizer.encode(text, maxLength);
           const mask = tokenizer.ids["[MASK]"];
-          return { ids, places: ids.flatMap((id, i) => (id === mask ? [i] : [])), hidden: [] };
+          return [{ ids, places: ids.flatMap((id, i) => (id === mask ? [i] : [])), hidden: [] }];
         }),
       namesOf: (tokens) => tokens.map((token) => tokenizer.vocabulary[token] as string),
       lineOf(text, tokens) {
@@ -145,7 +138,9 @@ function readerOf({ purpose, tokenizer, features }: UsableModel): Reader {
     };
   return {
     encode: (texts) =>
-      texts.map((line) => encodeText(pairs ? pairIn(line) : { text: line }, tokenizer, maxLength)),
+      texts.map((line) => [
+        encodeText(pairs ? pairIn(line) : { text: line }, tokenizer, maxLength),
+      ]),
     namesOf: multiLabel ? (flags) => labels.filter((_, label) => flags[label] === 1) : namesOf,
     lineOf: (text, names) => `${names.join(",")}\t${text}`,
   };

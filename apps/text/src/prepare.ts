@@ -30,12 +30,13 @@ import { dataPackage, type TaskData, trainingTexts } from "./tasks.js";
 import { BertTokenizer, type Encoded } from "./tokenizer.js";
 import { stepsOf, type TextRun, type TrainingSettings, trainText } from "./train.js";
 import { bertVocabulary, restrictedVocabulary } from "./vocabulary.js";
+import { windowsOf } from "./windows.js";
 import { WordFeatures } from "./word-features.js";
 
 /** The settings of a model of a task. */
 export interface ModelSettings extends LearnerLoss {
   readonly shape: ModelShape;
-  /** Tokens of a text, the rest is cut off. */
+  /** Tokens of a text; the rest is cut off, and tags are those of several windows. */
   readonly maxLength: number;
   /** For classes: whether a bag of words is trained with the model. */
   readonly bag: boolean;
@@ -100,7 +101,7 @@ export function prepareTask(
     return prepared(
       new Classifier(runtime, { ...settings, classes, tokenScores }),
       always(train),
-      test,
+      test.map(whole),
       () => new LabelMetrics(data.labels),
     );
   }
@@ -112,7 +113,7 @@ export function prepareTask(
     return prepared(
       new LabelSetClassifier(runtime, { ...settings, classes: data.labels.length }),
       always(data.splits.train.map(encode)),
-      data.splits.test.map(encode),
+      data.splits.test.map(encode).map(whole),
       () => new LabelSetMetrics(data.labels),
     );
   }
@@ -121,7 +122,7 @@ export function prepareTask(
     const learner = new Tagger(runtime, { ...settings, tags: data.labels.length });
     return prepared(
       learner,
-      always(data.splits.train.map(encode)),
+      always(data.splits.train.flatMap(encode)),
       data.splits.test.map(encode),
       () => new LabelMetrics(data.labels),
     );
@@ -133,7 +134,7 @@ export function prepareTask(
   return prepared(
     new MaskedLearner(runtime, { ...settings, unigrams }),
     latest((epoch) => train.map((text, i) => masked(text, i, hidden(epoch)))),
-    test,
+    test.map(whole),
   );
 }
 
@@ -186,16 +187,19 @@ export const encodeText = (
     ? tokenizer.encode(text, maxLength)
     : tokenizer.encodePair(text, pair, maxLength);
 
-/** A sentence, as far as it fits, and its tags. */
-function encodeTagged(
+/** The windows of a sentence, and the tags of their words. */
+const encodeTagged = (
   { words, tags, context }: Tagged,
   tokenizer: BertTokenizer,
-  { maxLength, features }: ModelSettings,
-): EncodedSentence {
-  const encoded = tokenizer.encodeWords(words, maxLength, { features, context });
-  const kept = encoded.starts.length;
-  return { ...encoded, tags: tags.slice(0, kept), cutTags: tags.slice(kept) };
-}
+  settings: ModelSettings,
+): readonly EncodedSentence[] =>
+  windowsOf(words, tokenizer, { ...settings, context }).map((window) => {
+    const { first = 0, starts } = window;
+    return { ...window, tags: tags.slice(first, first + starts.length) };
+  });
+
+/** A text that a model reads at once. */
+const whole = <Example>(text: Example): readonly Example[] => [text];
 
 /** A function of the epoch that keeps its last result. */
 function latest<T>(make: (epoch: number) => T): (epoch: number) => T {
@@ -214,7 +218,7 @@ const always =
 const prepared = <Example extends Encoded>(
   learner: Learner<Example>,
   train: (epoch: number) => readonly Example[],
-  test: readonly Example[],
+  test: readonly (readonly Example[])[],
   newMetrics: () => TestMetrics | undefined = () => undefined,
 ): PreparedTask => ({
   learner,

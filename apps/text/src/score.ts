@@ -5,6 +5,7 @@ import { sortedByLength, until } from "./batches.js";
 import type { TestMetrics } from "./label-metrics.js";
 import type { Learner } from "./learner.js";
 import type { Encoded } from "./tokenizer.js";
+import { joined } from "./windows.js";
 
 /** Accuracy from 0 to 1, and the mean loss in nats, of labels. */
 export type Score = {
@@ -32,40 +33,51 @@ export interface ScoreOptions<Example extends Encoded> {
 const batchSize = 64;
 
 /**
- * The score of a model in evaluation mode. The loss is always that of the model itself, also where the referee decides
- * close cases.
+ * The score of a model in evaluation mode, for texts in the windows that it reads one by one. The loss is the mean over the labels of all
+ * windows. It is always that of the model itself, also where the referee decides close cases.
  */
 export async function scoreOf<Example extends Encoded>(
   learner: Learner<Example>,
-  examples: readonly Example[],
+  texts: readonly (readonly Example[])[],
   { signal, referee, metrics }: ScoreOptions<Example> = {},
 ): Promise<Score> {
+  const answers = new Map<Example, readonly number[]>();
   const close: Example[] = [];
-  let [correct, labels, loss, told] = [0, 0, 0, 0];
-  const count = (answers: readonly Answer[], batch: readonly Example[]): void => {
-    for (const [i, example] of batch.entries()) {
-      const wanted = learner.wanted(example);
-      metrics?.add(wanted, answers[i]?.labels ?? []);
-      correct += wanted.filter((label, j) => label === answers[i]?.labels[j]).length;
+  let [loss, told] = [0, 0];
+  for (const batch of until(signal, sortedByLength(texts.flat(), batchSize))) {
+    const { answers: given, mean } = await said(learner, batch, referee?.margin);
+    for (const [i, { labels, isSure }] of given.entries()) {
+      const example = batch[i] as Example;
+      answers.set(example, labels);
+      if (!isSure) close.push(example);
+      loss += labels.length * mean;
+      told += labels.length;
     }
-  };
-  for (const batch of until(signal, sortedByLength(examples, batchSize))) {
-    const { answers, mean } = await said(learner, batch, referee?.margin);
-    const isSure = (_: unknown, i: number) => answers[i]?.isSure === true;
-    count(answers.filter(isSure), batch.filter(isSure));
-    close.push(...batch.filter((_, i) => !answers[i]?.isSure));
-    const given = answers.reduce((sum, answer) => sum + answer.labels.length, 0);
-    labels += batch.reduce((sum, example) => sum + learner.wanted(example).length, 0);
-    loss += given * mean;
-    told += given;
   }
   if (referee && close.length > 0) {
     const judge = referee.open();
     for (const batch of until(signal, sortedByLength(close, batchSize)))
-      count((await said(judge, batch)).answers, batch);
+      for (const [i, { labels }] of (await said(judge, batch)).answers.entries())
+        answers.set(batch[i] as Example, labels);
   }
-  const score = { accuracy: correct / labels, loss: loss / told };
-  return referee ? { ...score, close: close.length } : score;
+  let [correct, all] = [0, 0];
+  for (const windows of texts.filter((each) => each.every((window) => answers.has(window)))) {
+    const wanted = joined(
+      windows,
+      windows.map((window) => learner.wanted(window)),
+    );
+    const labels = joined(
+      windows,
+      windows.map((window) => answers.get(window) ?? []),
+    );
+    metrics?.add(wanted, labels);
+    correct += wanted.filter((label, i) => label === labels[i]).length;
+    all += wanted.length;
+  }
+  const score = { accuracy: correct / all, loss: loss / told };
+  if (!referee) return score;
+  const unsure = new Set(close);
+  return { ...score, close: texts.filter((each) => each.some((part) => unsure.has(part))).length };
 }
 
 async function said<Example extends Encoded>(

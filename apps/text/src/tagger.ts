@@ -8,12 +8,9 @@ import type { EncodedWords } from "./tokenizer.js";
 import { featuresPerWord, type WordFeatures } from "./word-features.js";
 import { WordTagger } from "./word-tagger.js";
 
-/** A sentence as a model takes it, and the tags of its words. */
+/** A sentence as a model takes it, or a window of it, and the tags of its words. */
 export interface EncodedSentence extends EncodedWords {
-  /** Of the words that were not cut off. */
   readonly tags: readonly number[];
-  /** Of the words that were cut off, which a test counts as missed. */
-  readonly cutTags: readonly number[];
 }
 
 export interface TaggerOptions extends LearnerLoss {
@@ -98,8 +95,8 @@ export class Tagger implements Learner<EncodedSentence, EncodedWords> {
     return batch.map(({ starts }, i) => [...decided.slice(i * width, i * width + starts.length)]);
   }
 
-  wanted({ tags, cutTags }: EncodedSentence): readonly number[] {
-    return [...tags, ...cutTags];
+  wanted({ tags }: EncodedSentence): readonly number[] {
+    return tags;
   }
 
   /** uint32 [sentences, tokens, features of a word]: at the first token of each word. */

@@ -1,7 +1,6 @@
 import { Tokenizer } from "@huggingface/tokenizers";
 import type { SentenceContext } from "./examples.js";
 import { specialTokens } from "./vocabulary.js";
-import type { WordFeatures } from "./word-features.js";
 
 /** A sequence as a model takes it. */
 export interface Encoded {
@@ -9,20 +8,22 @@ export interface Encoded {
   readonly ids: readonly number[];
   /** The place of the first token of the second text. Undefined: there is one text. */
   readonly second?: number | undefined;
+  /** Of a window of a longer sentence: the place of its first word in the sentence. Default 0. */
+  readonly first?: number | undefined;
 }
 
-/** A sentence of which each word has a place among the tokens. */
+/** A sentence, or a window of it, of which each word has a place among the tokens. */
 export interface EncodedWords extends Encoded {
-  /** The position of each word's first token, for the words that remain after the sentence is cut. */
+  /** The position of each word's first token. */
   readonly starts: readonly number[];
   /** The features of each of these words, for models that use them. */
   readonly features?: readonly (readonly number[])[] | undefined;
 }
 
-/** What a sentence is encoded with. */
+/** Which words of a sentence are encoded, and with what. */
 export interface WordsOptions {
-  /** Features of words besides their tokens. */
-  readonly features?: WordFeatures | undefined;
+  /** The place of the first word. Default 0. */
+  readonly first?: number;
   /** The sentences around it. */
   readonly context?: SentenceContext | undefined;
 }
@@ -72,32 +73,33 @@ export class BertTokenizer {
   }
 
   /**
-   * A sentence of at most `maxLength` tokens; words that do not fit whole are cut off. What is left of the length has tokens of the
-   * sentences around it.
+   * The words of a sentence from the first on, as many as fit whole in `maxLength` tokens; of a word with more tokens than that, its first
+   * ones. With a context, what is left of the length has tokens of the words and sentences around them.
    */
   encodeWords(
     words: readonly string[],
     maxLength: number,
-    { features, context }: WordsOptions = {},
+    { first = 0, context }: WordsOptions = {},
   ): EncodedWords {
+    const room = maxLength - 2;
     const ids: number[] = [];
     const starts: number[] = [];
-    for (const word of words) {
-      const pieces = this.#piecesOf(word);
+    let end = first;
+    for (; end < words.length; end++) {
+      const pieces = this.#piecesOf(words[end] as string);
       // A word that has only control characters has no tokens, but still a position.
-      const present = pieces.length > 0 ? pieces : [this.ids["[UNK]"]];
-      if (ids.length + present.length > maxLength - 2) break;
+      const present = pieces.length > 0 ? pieces.slice(0, room) : [this.ids["[UNK]"]];
+      if (ids.length + present.length > room) break;
       starts.push(ids.length + 1);
       ids.push(...present);
     }
-    const { before, after } = this.#around(context, maxLength - 2 - ids.length);
-    const encoded = {
+    const { before, after } = context
+      ? this.#around(outward(words, first, end, context), room - ids.length)
+      : { before: [], after: [] };
+    return {
       ids: this.#enclosed([...before, ...ids, ...after]),
       starts: starts.map((start) => start + before.length),
     };
-    return features
-      ? { ...encoded, features: features.encode(words).slice(0, starts.length) }
-      : encoded;
   }
 
   /** The first tokens of a text. */
@@ -111,23 +113,23 @@ export class BertTokenizer {
     return ids.slice(0, most);
   }
 
-  /** The nearest tokens of the sentences before and after one, as many as fit, the same number of both if there are. */
+  /** The nearest tokens of the words before and after, as many as fit, the same number of both if there are. */
   #around(
-    context: SentenceContext | undefined,
+    words: Surroundings,
     room: number,
   ): { readonly before: readonly number[]; readonly after: readonly number[] } {
-    if (!context) return { before: [], after: [] };
-    const { sentences, place } = context;
-    const gather = (from: number, step: 1 | -1): readonly number[] => {
-      const ids: number[] = [];
-      for (let at = from; ids.length < room && sentences[at] !== undefined; at += step) {
-        const tokens = sentences[at]?.flatMap((word) => this.#piecesOf(word)) ?? [];
-        if (step === 1) ids.push(...tokens);
-        else ids.unshift(...tokens);
+    const gather = (nearest: Iterable<string>): number[][] => {
+      const gathered: number[][] = [];
+      let count = 0;
+      for (const word of nearest) {
+        if (count >= room) break;
+        const pieces = [...this.#piecesOf(word)];
+        gathered.push(pieces);
+        count += pieces.length;
       }
-      return ids;
+      return gathered;
     };
-    const [before, after] = [gather(place - 1, -1), gather(place + 1, 1)];
+    const [before, after] = [gather(words.before).reverse().flat(), gather(words.after).flat()];
     const [first, second] = lengthsWithin(room, before.length, after.length);
     return { before: before.slice(before.length - first), after: after.slice(0, second) };
   }
@@ -143,6 +145,30 @@ export class BertTokenizer {
   #enclosed(ids: readonly number[]): readonly number[] {
     return [this.ids["[CLS]"], ...ids, this.ids["[SEP]"]];
   }
+}
+
+/** The words around others, the nearest first. */
+interface Surroundings {
+  readonly before: Iterable<string>;
+  readonly after: Iterable<string>;
+}
+
+/** The words around those from `first` to before `end`: of their own sentence, then of those around it. */
+function outward(
+  words: readonly string[],
+  first: number,
+  end: number,
+  { sentences, place }: SentenceContext,
+): Surroundings {
+  function* walk(sentence: readonly string[], at: number, next: number, step: 1 | -1) {
+    for (let i = at; sentence[i] !== undefined; i += step) yield sentence[i] as string;
+    for (let i = next; sentences[i] !== undefined; i += step) {
+      const other = sentences[i] as readonly string[];
+      for (let j = step === 1 ? 0 : other.length - 1; other[j] !== undefined; j += step)
+        yield other[j] as string;
+    }
+  }
+  return { before: walk(words, first - 1, place - 1, -1), after: walk(words, end, place + 1, 1) };
 }
 
 /** The lengths of two lists after single elements were cut off the longer one, or the second of equal ones, until both fit. */

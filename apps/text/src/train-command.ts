@@ -6,7 +6,7 @@ import type { TrainCommand } from "./commands.js";
 import { modelOfFold, trainFolds } from "./cross-validation.js";
 import { describeData, requireSplits } from "./describe-data.js";
 import { evaluateCommand } from "./evaluate-command.js";
-import { describeBaselines, describeCutOff, describeTests, lossUnitOf } from "./figures.js";
+import { describeBaselines, describeTests, lossUnitOf } from "./figures.js";
 import { labelCounts } from "./label-counts.js";
 import {
   type LoadedBody,
@@ -109,11 +109,7 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   const { runtime, device } = run;
   const saved = await openTrained(out);
   const samples = await samplesOf({ runtime, device, saved, half: false }, data);
-  const lines = [
-    describeTests([summary]),
-    ...describeCutOff(metrics?.counts),
-    ...describeSamples(samples),
-  ].join("\n");
+  const lines = [describeTests([summary]), ...describeSamples(samples)].join("\n");
   const note = `model: ${out}`;
   const sections = metrics && isTested ? classSections(metrics.counts) : [];
   return run.finish(summary, { ...lossUnitOf(options), isShown, lines, samples, sections, note });

@@ -66,7 +66,8 @@ export interface TextRun<Example extends Encoded>
   readonly train: (epoch: number) => readonly Example[];
   /** Counts the test, for figures besides the accuracy. */
   readonly metrics?: TestMetrics | undefined;
-  readonly test: readonly Example[];
+  /** Texts, each in the windows that the model reads one by one. */
+  readonly test: readonly (readonly Example[])[];
   /** Default true. Without, accuracy and loss are NaN. */
   readonly isTested?: boolean;
   /** Names in torch of parameters that no other model has trained. */

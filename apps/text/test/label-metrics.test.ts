@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { describeCutOff } from "../src/figures.js";
 import { entitiesOf, LabelMetrics, LabelSetMetrics, tableOf } from "../src/label-metrics.js";
 
 describe("entities", () => {
@@ -34,46 +33,6 @@ describe("figures of labels", () => {
     expect(metrics.figures().entityF1).toBeCloseTo((2 * 1) / (4 + 3));
   });
 
-  it("words that were cut off are missed, in every figure alike", () => {
-    const labels = ["O", "B-PER", "I-PER"];
-    const metrics = new LabelMetrics(labels);
-    metrics.add([0, 1, 2, 1, 0], [0, 1]);
-    metrics.add([1], [1]);
-    const { counts } = metrics;
-    expect(counts.rows()).toEqual([
-      [1, 0, 0],
-      [0, 2, 0],
-      [0, 0, 0],
-    ]);
-    expect([counts.cutOff, counts.cutOffWords]).toEqual([[1, 1, 1], 3]);
-    // 3 of 6 words are right.
-    expect(counts.accuracy()).toBe(1 / 2);
-    expect(counts.classScores()).toEqual([
-      { label: "O", examples: 2, predicted: 1, precision: 1, recall: 1 / 2, f1: 2 / 3, iou: 1 / 2 },
-      {
-        ...{ label: "B-PER", examples: 3, predicted: 2, precision: 1, recall: 2 / 3 },
-        ...{ f1: 4 / 5, iou: 2 / 3 },
-      },
-      {
-        ...{ label: "I-PER", examples: 1, predicted: 0, precision: Number.NaN, recall: 0 },
-        ...{ f1: 0, iou: 0 },
-      },
-    ]);
-    // 3 entities wanted, 2 predicted, of which one ends too early because of the cut.
-    const { macroF1, entityF1 } = metrics.figures();
-    expect(macroF1).toBeCloseTo((2 / 3 + 4 / 5 + 0) / 3);
-    expect(entityF1).toBeCloseTo((2 * 1) / (3 + 2));
-    expect(tableOf(counts)).toEqual([
-      "                   O      B-PER      I-PER  (cut off)",
-      "O                  1          0          0          1",
-      "B-PER              0          2          0          1",
-      "I-PER              0          0          0          1",
-    ]);
-    expect(describeCutOff(counts)).toEqual([
-      "3 of 6 words are beyond the length of the model (--max_seq_length): they were cut off, and count as wrong",
-    ]);
-  });
-
   it("labels count alike", () => {
     const metrics = new LabelMetrics(["bad", "good", "never"]);
     for (const [wanted, predicted] of [
@@ -96,7 +55,6 @@ describe("figures of labels", () => {
       "good         0       2       0",
       "never        0       0       0",
     ]);
-    expect(describeCutOff(metrics.counts)).toEqual([]);
   });
 
   it("labels of texts that have several are listed, each with its figures", () => {

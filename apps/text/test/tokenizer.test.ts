@@ -29,6 +29,15 @@ describe("BERT's tokens", () => {
     expect(starts).toEqual([1, 2]);
     expect(ids).toEqual([101, 2026, ...tokenizer.encode("unaffable", 9).ids.slice(1, -1), 102]);
     expect(tokenizer.encodeWords(["my", "unaffable"], 5).starts).toEqual([1]);
+    expect(tokenizer.encodeWords(["my", "unaffable", "dog"], 6, { first: 1 })).toEqual({
+      ids: [101, ...tokenizer.encode("unaffable dog", 6).ids.slice(1, -1), 102],
+      starts: [1, 4],
+    });
+    // Of a word that fits nowhere there are the first tokens.
+    expect(tokenizer.encodeWords(["unaffable"], 4)).toEqual({
+      ids: tokenizer.encode("unaffable", 4).ids,
+      starts: [1],
+    });
     expect(tokenizer.encodeWords(["\u0001", "dog"], 6)).toEqual({
       ids: [101, 100, 3899, 102],
       starts: [1, 2],

@@ -27,7 +27,11 @@ async function trained(batchSize: number, carrier?: Carrier) {
     ...{ train: () => texts, test: [], isTested: false },
     ...{ wire: "float32", job: { rank, size, ranks: size, carrier } },
   });
-  return { ...summary, loss: (await scoreOf(learner, texts)).loss };
+  const { loss } = await scoreOf(
+    learner,
+    texts.map((text) => [text]),
+  );
+  return { ...summary, loss };
 }
 
 it("two ranks train as one process does, dropout included", async () => {
