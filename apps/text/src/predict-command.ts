@@ -6,10 +6,12 @@ import { describeClose } from "./figures.js";
 import { predict } from "./predict.js";
 import { openTrained } from "./use-model.js";
 
-/** Prints the prediction for each text: `class TAB text`, `word/tag` words, or the text with its masks filled in. */
+/**
+ * Prints the prediction for each text, empty ones too: `class TAB text`, `word/tag` words, or the text with its masks filled in. The lines
+ * of the output belong to those of the input.
+ */
 export async function predictCommand(options: PredictCommand): Promise<number> {
-  const given = options.texts.length > 0 ? options.texts : await linesOfInput(options);
-  const texts = given.filter((line) => line.trim() !== "");
+  const texts = options.texts.length > 0 ? options.texts : await linesOfInput(options);
   if (texts.length === 0)
     throw new UsageError("there is no text: give some behind the flags, or on standard input");
   const saved = await openTrained(options.model, options);
@@ -24,7 +26,10 @@ export async function predictCommand(options: PredictCommand): Promise<number> {
   return 0;
 }
 
-const linesOfInput = async ({
+async function linesOfInput({
   encoding,
-}: Pick<PredictCommand, "encoding">): Promise<readonly string[]> =>
-  decodeText(await buffer(process.stdin), { name: "standard input", encoding }).split(/\r?\n/);
+}: Pick<PredictCommand, "encoding">): Promise<readonly string[]> {
+  const bytes = await buffer(process.stdin);
+  const lines = decodeText(bytes, { name: "standard input", encoding }).split(/\r?\n/);
+  return lines.at(-1) === "" ? lines.slice(0, -1) : lines;
+}

@@ -1,6 +1,7 @@
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { balancedPositives, noteRange, recipeFor } from "@halfstep/trainer";
-import { classWeightsOf, openRun, say, UsageError } from "@halfstep/trainer/cli";
+import { classWeightsOf, openRun, type Settings, say, UsageError } from "@halfstep/trainer/cli";
 import { classSections } from "@halfstep/trainer/report";
 import type { TrainCommand } from "./commands.js";
 import { modelOfFold, trainFolds } from "./cross-validation.js";
@@ -57,7 +58,7 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
     );
   const { init, tokenizer, features, shape } = await startingPoint(options, data);
   const maxLength = Math.min(options.maxLength, shape.maxPositionEmbeddings);
-  using run = await openRun(runOptionsOf(options));
+  using run = await openRun({ ...runOptionsOf(options), data: factsOf(data, tokenizer) });
   const { job } = run;
   if (!isShown && job.size > 1)
     throw new UsageError(
@@ -114,6 +115,16 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   const sections = metrics && isTested ? classSections(metrics.counts) : [];
   return run.finish(summary, { ...lossUnitOf(options), isShown, lines, samples, sections, note });
 }
+
+/** What the numbers of a model mean, for a run that is resumed. */
+const factsOf = ({ labels, splits }: TaskData, { vocabulary }: BertTokenizer): Settings => ({
+  labels,
+  "examples to train on": splits.train.length,
+  "the vocabulary with hash": createHash("sha256")
+    .update(JSON.stringify(vocabulary))
+    .digest("hex")
+    .slice(0, 12),
+});
 
 /** The parts of a model, and the model from which training continues. */
 interface StartingPoint {

@@ -147,6 +147,14 @@ describe("what autocast refuses", () => {
     expect(fn).not.toHaveBeenCalled();
     expect(currentRegion()).toBeUndefined();
   });
+
+  test.each([0, 1, null, "false", ""])("enabled: %j, whose meaning is unclear", (enabled) => {
+    const fn = vi.fn();
+    expect(() => untyped({ dtype: "float16", enabled }, fn)).toThrow(
+      `enabled of autocast is ${JSON.stringify(enabled)}: it must be true or false`,
+    );
+    expect(fn).not.toHaveBeenCalled();
+  });
 });
 
 describe("as a decorator", () => {

@@ -62,7 +62,7 @@ export type AutocastDecorator = <This, Arguments extends unknown[], Result>(
  * ```
  *
  * @throws TypeError if `fn` returns a promise (ops after its first `await` would run outside the region), or if the dtype is
- *   neither float16 nor bfloat16, or for an unknown option.
+ *   neither float16 nor bfloat16, for an unknown option, or an `enabled` that is no boolean.
  */
 export function autocast<T>(options: AutocastOptions, fn: () => T & Synchronous<T>): T;
 export function autocast(options: AutocastOptions): AutocastDecorator;
@@ -140,6 +140,10 @@ function requireOptions(options: AutocastOptions): void {
     if (!names.includes(name))
       throw new TypeError(`autocast has no option ${name}: it has ${names.join(", ")}`);
   const { enabled, dtype } = options;
+  if (enabled !== undefined && typeof enabled !== "boolean")
+    throw new TypeError(
+      `enabled of autocast is ${JSON.stringify(enabled)}: it must be true or false`,
+    );
   if (enabled === false || dtype === "float16" || dtype === "bfloat16") return;
   throw new TypeError(
     `autocast cannot lower ops to ${String(dtype)}: use float16 or bfloat16, or { enabled: false } for float32`,

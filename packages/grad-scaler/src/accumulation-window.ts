@@ -67,13 +67,17 @@ export class AccumulationWindow<
    * in the micro-batch: 0 where it adds nothing, because it only repeats samples of another process; its loss must be
    * finite all the same.
    *
-   * @throws ScalerStateError where they exceed the window, and while another window is open. RangeError for a count below 0.
+   * @throws ScalerStateError where they exceed the window, and while another window is open. RangeError for a count that is missing or
+   * below 0.
    */
   scale(loss: L, ...count: Count): Scaled<L>;
   scale(losses: readonly L[], ...count: Count): Scaled<L>[];
-  scale(loss: L | readonly L[], ...[count = 1]: Count): Scaled<L> | Scaled<L>[] {
+  scale(loss: L | readonly L[], ...[given]: Count): Scaled<L> | Scaled<L>[] {
+    const count = given ?? (this.#unit === "micro-steps" ? 1 : Number.NaN);
     if (!(count >= 0 && Number.isFinite(count))) {
-      throw new RangeError(`a micro-step has ${count} ${this.#unit}: give their number.`);
+      throw new RangeError(
+        `a micro-step has ${given ?? "no number of"} ${this.#unit}: give their number.`,
+      );
     }
     const seen = this.#seen + count;
     if (seen > this.#size) {
@@ -102,9 +106,11 @@ export class AccumulationWindow<
    * The step of the whole window: unscales, calls `clip` for each optimizer, steps where the gradients are finite, updates
    * the scale and clears the gradients (where optimizers have `zeroGrad`).
    *
-   * @throws ScalerStateError where micro-steps are missing.
+   * @throws ScalerStateError where micro-steps are missing. TypeError for other options, such as the function itself: gradients would
+   * silently remain unclipped.
    */
-  step({ clip }: { readonly clip?: (optimizer: O) => unknown } = {}): void {
+  step(options: { readonly clip?: (optimizer: O) => unknown } = {}): void {
+    const { clip } = clipOption(options);
     if (!this.isFull) {
       throw new ScalerStateError(
         "window-not-full",
@@ -167,6 +173,17 @@ export function accumulationWindow<B, L, O extends ScaledOptimizer<B>>(
   size: WindowSize,
 ): AccumulationWindow<B, L, O, [count?: number]> {
   return new AccumulationWindow(scaler, listOf<B, O>(optimizers), size);
+}
+
+/** @throws TypeError for what is no `{ clip }` */
+function clipOption<C>(options: { readonly clip?: C }): { readonly clip?: C } {
+  const { clip } = options;
+  const isKnown =
+    typeof options === "object" && Object.keys(options).every((name) => name === "clip");
+  if (isKnown && (clip === undefined || typeof clip === "function")) return options;
+  throw new TypeError(
+    "window.step() takes { clip: (optimizer) => … } or nothing: its function clips the gradients of an optimizer.",
+  );
 }
 
 /** Abandons a begun step, on the host and on the device. */

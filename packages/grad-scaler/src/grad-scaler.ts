@@ -3,7 +3,7 @@ import type { OutcomeSchedule } from "./outcome-reader.js";
 import { OutcomeLog, type OutcomeStream } from "./outcomes.js";
 import { type ScalerPreset, scalerRule } from "./presets.js";
 import type { AmpPrimitives, ScaledOptimizer } from "./primitives.js";
-import { demand, demandInteger } from "./refusal.js";
+import { demand, demandFlag, demandInteger } from "./refusal.js";
 import { Resident } from "./resident.js";
 import type { ScaleRule } from "./rule.js";
 import { asScaled, type Scaled } from "./scaled.js";
@@ -90,6 +90,8 @@ export class GradScaler<B, L = B> {
       outcomeSchedule: schedule = { steps: 16, milliseconds: 250 },
       ...overrides
     } = options;
+    for (const [name, value] of Object.entries({ enabled, allowNoGrad, gradientNorm }))
+      demandFlag(name, value);
     if (enabled && typeof primitives?.allocate !== "function") {
       throw new TypeError(
         "GradScaler takes primitives: pass ampPrimitives(runtime) of @halfstep/tensor, ampPrimitives(target) of @halfstep/kernels, or float32Primitives.",

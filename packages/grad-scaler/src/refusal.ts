@@ -11,6 +11,13 @@ export function demand(name: string, value: unknown, holds: boolean, what: strin
   if (!holds) throw new RangeError(`${name} is ${value}: it must be ${what}.`);
 }
 
+/** Refuses what is neither true nor false: the text "false" would count as true. */
+export function demandFlag(name: string, value: unknown): void {
+  if (typeof value === "boolean") return;
+  const shown = typeof value === "string" ? JSON.stringify(value) : value;
+  demand(name, shown, false, "true or false");
+}
+
 /** Refuses what is no whole number of a range. */
 export function demandInteger(
   name: string,

@@ -56,6 +56,26 @@ describe("an accumulation window", () => {
     ]);
   });
 
+  test("refuses what would leave gradients unclipped, and micro-batches without their number", () => {
+    const window = accumulationWindow(new GradScaler(float32Primitives), new Sgd([0]), {
+      microSteps: 1,
+    });
+    const optimizer = new Sgd([0]);
+    window.scale(one());
+    const clip = () => optimizer.gradient?.fill(0);
+    for (const options of [{ clipp: clip }, clip, { clip: 1 }])
+      expect(() => window.step(options as { clip: typeof clip })).toThrow(
+        "window.step() takes { clip: (optimizer) => … } or nothing",
+      );
+    const samples = accumulationWindow(new GradScaler(float32Primitives), optimizer, {
+      samples: 8,
+    });
+    // @ts-expect-error no number of samples
+    expect(() => samples.scale(one())).toThrow(
+      "a micro-step has no number of samples: give their number.",
+    );
+  });
+
   test("keeps everyone else out while it is open, and lets them in again", () => {
     const scaler = new GradScaler(float32Primitives);
     const optimizer = new Sgd([0]);

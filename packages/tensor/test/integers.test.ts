@@ -115,8 +115,8 @@ function resultsOf(runtime: Runtime, { dtype, other, a, b, c }: Sample) {
     maximum: [x.maximum(y), zip((u, v) => saturated(Math.max(u, v), common))],
     minimum: [x.minimum(y), zip((u, v) => saturated(Math.min(u, v), common))],
     clamp: [
-      x.clamp({ min: -1.5, max: c }),
-      a.map((u) => Math.min(Math.max(u, saturated(-1, dtype)), saturated(Math.floor(c), dtype))),
+      x.clamp({ min: -1, max: whole }),
+      a.map((u) => Math.min(Math.max(u, saturated(-1, dtype)), saturated(whole, dtype))),
     ],
     floorDivide: [further.floorDivide(x, y), exact(quotientOf)],
     remainder: [further.remainder(x, y), exact((u, v) => u - v * quotientOf(u, v))],
@@ -373,6 +373,8 @@ test("ops that compute with floats refuse integers before anything runs, and say
     () => i.eq(f),
     () => f.lt(u),
     () => further.floorDivide(i, 1.5),
+    () => i.clamp({ min: 0.2, max: 1 }),
+    () => i.clamp({ max: Number.NaN }),
     () => further.bitwiseAnd(f, 1),
   ];
   const kept = refused.filter((call) => {

@@ -30,6 +30,19 @@ export function* readMetrics(
   }
 }
 
+/** Whether the first line of a file is one of `RunFolder`. An unfinished line, of a process or machine that ended, may be one. */
+export function mayBeMetrics(path: string): boolean {
+  const file = openSync(path, "r");
+  try {
+    const chunk = new Uint8Array(2 ** 16);
+    const start = chunk.subarray(0, readSync(file, chunk, 0, chunk.length, 0));
+    const end = start.indexOf(newline);
+    return end < 0 || isMetricsLine(parseJson(Buffer.from(start.subarray(0, end)).toString()));
+  } finally {
+    closeSync(file);
+  }
+}
+
 /** The lines of a file that may be larger than memory. A line that is too long is undefined and ends the sequence. */
 function* linesOf(path: string, bytes: number): Generator<string | undefined> {
   const file = openSync(path, "r");

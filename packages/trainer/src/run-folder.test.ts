@@ -181,6 +181,36 @@ describe("RunFolder", () => {
     folder.close();
   });
 
+  it("leaves files of others in the folder of checkpoints", async () => {
+    const checkpoints = join(parent, "checkpoints");
+    mkdirSync(join(checkpoints, "step-00000009.removed"), { recursive: true });
+    mkdirSync(join(checkpoints, "float16", "step-00000003"), { recursive: true });
+    mkdirSync(join(checkpoints, "others", "step-3"), { recursive: true });
+    for (const name of ["best.pt", "step-1.removed.zip", "model.partial", "CP_epoch5.pth"])
+      writeFileSync(join(checkpoints, name), "weights");
+    const folder = new RunFolder(parent);
+    folder.stateDict();
+    await folder.checkpoints.save({ step: 1, microStep: 0, best: false, parts: {} });
+    folder.close();
+    expect(readdirSync(checkpoints).sort()).toEqual([
+      ...["CP_epoch5.pth", "best.pt", "model.partial"],
+      ...["others", "step-00000001", "step-1.removed.zip"],
+    ]);
+    expect(readdirSync(join(checkpoints, "others"))).toEqual(["step-3"]);
+  });
+
+  it("refuses a folder in which it would replace a file that is of no run", () => {
+    for (const name of ["report.html", "summary.json", "metrics.jsonl"]) {
+      const directory = join(parent, name);
+      mkdirSync(directory);
+      writeFileSync(join(directory, name), "mine\n");
+      expect(() => new RunFolder(directory)).toThrow(
+        `${join(directory, name)} cannot be written (it is of no earlier run: move it, or choose another folder)`,
+      );
+      expect(readdirSync(directory)).toEqual([name]);
+    }
+  });
+
   it("is for one run at a time", () => {
     const folder = new RunFolder(parent);
     expect(() => new RunFolder(parent)).toThrow("has been writing to it since");

@@ -5,19 +5,22 @@ import {
   fstatSync,
   fsyncSync,
   ftruncateSync,
+  lstatSync,
   openSync,
   readdirSync,
   renameSync,
+  rmdirSync,
   rmSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
 import { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/checkpoint-folder.js";
+import { isOwnName, suffixes } from "./checkpoint/checkpoint-name.js";
 import { machine, versions } from "./environment.js";
-import { storing } from "./errors.js";
+import { StorageError, storing } from "./errors.js";
 import { makeDirectory } from "./files/make-directory.js";
 import { writeWholeFile } from "./files/whole-file.js";
-import { readMetrics } from "./metrics-log.js";
+import { mayBeMetrics, readMetrics } from "./metrics-log.js";
 import { requireKinds } from "./option-kinds.js";
 import { type ReportOptions, renderReport } from "./report/render-report.js";
 import { RunLock } from "./run-lock.js";
@@ -54,7 +57,7 @@ export class RunFolder {
   /**
    * Makes the folder, locks it, and opens `metrics.jsonl`, so that an unwritable folder fails before training. Files of an earlier run
    * stay until the first step is recorded.
-   * @throws StorageError, also where another run uses the folder
+   * @throws StorageError, also where another run uses the folder, and where a file of the names above is of no run
    */
   constructor(directory: string, options: RunFolderOptions = {}) {
     const { onNote, ...others } = options;
@@ -67,6 +70,7 @@ export class RunFolder {
     storing(directory, () => makeDirectory(directory));
     this.#lock = new RunLock(directory);
     try {
+      this.#refuseOthers();
       this.#file = storing(this.#metricsPath, () => openLog(this.#metricsPath));
     } catch (error) {
       this.#lock.release();
@@ -174,20 +178,33 @@ export class RunFolder {
     storing(this.#metricsPath, () => fstatSync(file).isFile() && ftruncateSync(file, length));
   }
 
+  /** Refuses a folder in which a file of another program would be replaced. Runs write their log before any result. */
+  #refuseOthers(): void {
+    const log = lstatSync(this.#metricsPath, { throwIfNoEntry: false });
+    if (log?.isFile() && !mayBeMetrics(this.#metricsPath)) refuseFile(this.#metricsPath);
+    if (log) return;
+    for (const name of ["summary.json", "report.html"]) {
+      const path = join(this.directory, name);
+      if (existsSync(path)) refuseFile(path);
+    }
+  }
+
+  /** Checkpoints are removed first, so that none refers to a removed log: also those in folders of several runs. Other files stay. */
   #removeCheckpoints(): void {
-    // Checkpoints are removed first, so that none refers to a removed log.
     const { directory } = this.checkpoints;
-    const removed = `${directory}.removed`;
     storing(directory, () => {
-      rmSync(removed, { recursive: true, force: true });
-      if (existsSync(directory)) renameSync(directory, removed);
-      rmSync(removed, { recursive: true, force: true });
+      if (!existsSync(directory)) return;
+      for (const entry of readdirSync(directory, { withFileTypes: true }))
+        if (entry.isDirectory() && !isOwnName(entry.name))
+          removeCheckpointsIn(join(directory, entry.name));
+      removeCheckpointsIn(directory);
     });
   }
 
   #removeResults(): void {
     // Results, and partial files of interrupted processes.
-    const isResult = (name: string): boolean => /^(summary\.json|report\.html)(\.|$)/.test(name);
+    const isResult = (name: string): boolean =>
+      /^(summary\.json|report\.html)(\.[0-9a-f]{8}\.partial)?$/.test(name);
     for (const name of readdirSync(this.directory).filter(isResult)) {
       const path = join(this.directory, name);
       storing(path, () => rmSync(path, { force: true }));
@@ -197,6 +214,25 @@ export class RunFolder {
   #write(name: string, content: string): Promise<void> {
     return writeWholeFile(join(this.directory, name), content);
   }
+}
+
+/** Removes checkpoints, and then their folder if nothing else is in it. */
+function removeCheckpointsIn(directory: string): void {
+  for (const name of readdirSync(directory).filter(isOwnName)) {
+    const path = join(directory, name);
+    // A process that ends in between leaves no checkpoint that looks damaged.
+    const removed = name.endsWith(suffixes.removed) ? path : `${path}${suffixes.removed}`;
+    if (path !== removed) renameSync(path, removed);
+    rmSync(removed, { recursive: true, force: true });
+  }
+  if (readdirSync(directory).length === 0) rmdirSync(directory);
+}
+
+function refuseFile(path: string): never {
+  throw new StorageError(
+    path,
+    new Error("it is of no earlier run: move it, or choose another folder"),
+  );
 }
 
 /** Opens a log to append to it, without waiting for the reader of a pipe. */

@@ -30,6 +30,16 @@ export const tensor: Kind = { what: "a tensor", accepts: isTensor };
 export const tensors: Kind = { what: "a list of tensors", accepts: listOf(isTensor) };
 /** A number; NaN and infinities, too. */
 export const number: Kind = { what: "a number", accepts: (value) => typeof value === "number" };
+/** A number that is not negative. */
+export const nonNegative: Kind = {
+  what: "a number from 0 on",
+  accepts: (value) => typeof value === "number" && value >= 0,
+};
+/** A number above 0. */
+export const positive: Kind = {
+  what: "a number above 0",
+  accepts: (value) => typeof value === "number" && value > 0,
+};
 /** A whole number. */
 export const integer: Kind = { what: "an integer", accepts: isInteger };
 /** A list of whole numbers. */

@@ -99,6 +99,25 @@ describe("backward()", () => {
     expect(await read(w.grad)).toEqual([3, 30]);
   });
 
+  test("refuses a gradient of another shape, which would broadcast or be read as another", () => {
+    const runtime = cpuRuntime();
+    const w = runtime.variable([1, 2, 3, 4], [2, 2], { requiresGrad: true });
+    for (const y of [w.mul(w), w.matmul(w), w.sigmoid()])
+      for (const shape of [[2], [4], [1, 2, 2]]) {
+        const gradient = runtime.zeros(shape);
+        const message = `needs a gradient of that shape, not [${shape}]`;
+        expect(() => y.backward({ gradient })).toThrow(message);
+        expect(() => grad(y, [w], { gradient })).toThrow(message);
+      }
+    expect(w.grad).toBeUndefined();
+  });
+
+  test("noGrad refuses a callback that goes on after it", () => {
+    expect(() => noGrad(async () => 1)).toThrow(
+      "noGrad() takes a synchronous callback, and this one returned a promise",
+    );
+  });
+
   test("adds over paths, and over shared casts", async () => {
     const runtime = cpuRuntime();
     const w = runtime.variable([2], [1], { requiresGrad: true });

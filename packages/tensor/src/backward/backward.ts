@@ -18,7 +18,7 @@ import { Gradients } from "./gradients.js";
 
 /** Options of `backward()` and {@link grad}. */
 export interface BackwardOptions {
-  /** Gradient of the result, of its shape and dtype. Default: one, for a result of one element. */
+  /** Gradient of the result, of its shape. Default: one, for a result of one element. */
   readonly gradient?: Tensor;
   /** Keep the graph for another backward pass. Default: as `createGraph`. */
   readonly retainGraph?: boolean;
@@ -93,6 +93,10 @@ function propagate(
   if (!root.requiresGrad)
     throw new RecordingError(
       "backward() needs a tensor that depends on one with requiresGrad; this one does not (was it made under noGrad?)",
+    );
+  if (gradient && gradient.shape.join() !== root.shape.join())
+    throw new ShapeError(
+      `backward() of a tensor of shape [${root.shape}] needs a gradient of that shape, not [${gradient.shape}]`,
     );
   const { runtime } = root;
   const { recording } = runtime;

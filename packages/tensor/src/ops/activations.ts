@@ -24,6 +24,8 @@ interface Curved<A> {
   readonly name?: string;
   readonly castPolicy?: CastPolicy;
   readonly integers?: true;
+  /** The numbers that have to be whole where the operands are integers. */
+  wholeNumbers?(attributes: A): readonly number[];
   constants?(attributes: A): readonly number[];
   /** The second derivative, written in ops. */
   curvature?(x: Tensor, attributes: A): Tensor;
@@ -183,6 +185,9 @@ const clampOp: Op<Range> = activation<Range>({
   expression: kernels.clamp,
   slope: kernels.clampBackward,
   integers: true,
+  // Missing bounds are infinite.
+  wholeNumbers: (range) =>
+    rangeConstants(range).filter((bound) => Math.abs(bound) !== Number.POSITIVE_INFINITY),
   constants: rangeConstants,
 });
 

@@ -8,7 +8,7 @@ import { matmul } from "./matmul.js";
 import { broadcastShapes } from "./pointwise.js";
 import { inFloat32 } from "./precision.js";
 import { sum } from "./sums.js";
-import { axisOf } from "./windows.js";
+import { axesOf, axisOf } from "./windows.js";
 
 type Product = Composite<(a: Tensor, b: Tensor) => Tensor>;
 
@@ -75,10 +75,7 @@ export const tensordot: Composite<
             Array.from({ length: axes }, (_, i) => a.rank - axes + i),
             Array.from({ length: axes }, (_, i) => i),
           ]
-        : [
-            axes[0].map((axis) => axisOf("tensordot", a, axis)),
-            axes[1].map((axis) => axisOf("tensordot", b, axis)),
-          ];
+        : [[...axesOf("tensordot", a, axes[0])], [...axesOf("tensordot", b, axes[1])]];
     const sizes = (x: Tensor, over: readonly number[]): number[] =>
       over.map((d) => x.shape[d] as number);
     if (sizes(a, overA).join() !== sizes(b, overB).join())

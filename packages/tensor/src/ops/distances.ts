@@ -81,7 +81,7 @@ export const cdist: Composite<(a: Tensor, b: Tensor, p?: number) => Tensor> = co
   {
     name: "cdist",
     castPolicy: "float32",
-    parameters: { a: kinds.tensor, b: kinds.tensor, p: kinds.optional(kinds.number) },
+    parameters: { a: kinds.tensor, b: kinds.tensor, p: kinds.optional(kinds.nonNegative) },
   },
   (a: Tensor, b: Tensor, p = 2): Tensor => {
     const size = a.shape.at(-1);
@@ -100,7 +100,7 @@ export const pdist: Composite<(x: Tensor, p?: number) => Tensor> = composite(
   {
     name: "pdist",
     castPolicy: "float32",
-    parameters: { x: kinds.tensor, p: kinds.optional(kinds.number) },
+    parameters: { x: kinds.tensor, p: kinds.optional(kinds.nonNegative) },
   },
   (x: Tensor, p = 2): Tensor => {
     if (x.rank !== 2) throw new ShapeError(`pdist needs rows [n, size], not [${x.shape}]`);
@@ -120,7 +120,12 @@ export const renorm: Composite<(x: Tensor, p: number, axis: number, maxNorm: num
     {
       name: "renorm",
       castPolicy: "float32",
-      parameters: { x: kinds.tensor, p: kinds.number, axis: kinds.integer, maxNorm: kinds.number },
+      parameters: {
+        x: kinds.tensor,
+        p: kinds.positive,
+        axis: kinds.integer,
+        maxNorm: kinds.nonNegative,
+      },
     },
     (x: Tensor, p: number, axis: number, maxNorm: number): Tensor => {
       const d = axisOf("renorm", x, axis);

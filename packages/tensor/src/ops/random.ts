@@ -116,8 +116,13 @@ export const rand: (runtime: Runtime, shape: readonly number[], options: Uniform
       runtime: Runtime,
       shape: readonly number[],
       { low = 0, high = 1, ...options }: UniformOptions,
-    ): Tensor =>
-      drawn(runtime, shape, options, (out, source) => kernels.uniform(out, source, { low, high })),
+    ): Tensor => {
+      if (!(low <= high))
+        throw new RangeError(`rand: low is ${low}, and high ${high}: it must not be below`);
+      return drawn(runtime, shape, options, (out, source) =>
+        kernels.uniform(out, source, { low, high }),
+      );
+    },
   );
 
 /** Options of {@link randn}. */
@@ -132,7 +137,10 @@ export interface NormalOptions extends RandomOptions {
 export const randn: (runtime: Runtime, shape: readonly number[], options: NormalOptions) => Tensor =
   checked(
     "randn",
-    randomKinds({ mean: kinds.optional(kinds.number), deviation: kinds.optional(kinds.number) }),
+    randomKinds({
+      mean: kinds.optional(kinds.number),
+      deviation: kinds.optional(kinds.nonNegative),
+    }),
     (
       runtime: Runtime,
       shape: readonly number[],

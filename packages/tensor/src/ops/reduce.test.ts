@@ -85,4 +85,6 @@ test("an axis that is not there is refused", () => {
   expect(() => x.sum(2)).toThrow(ShapeError);
   expect(() => x.sum(2)).toThrow("sum: axis 2 is none of the dimensions of [2,3]");
   expect(() => x.mean([0, -3])).toThrow("mean: axis -3 is none of the dimensions of [2,3]");
+  expect(() => x.sum([0, -2])).toThrow("sum: axes [0,-2] name dimension 0 more than once");
+  expect(() => x.flip([1, 1])).toThrow("flip: axes [1,1] name dimension 1 more than once");
 });

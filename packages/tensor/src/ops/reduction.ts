@@ -8,7 +8,7 @@ import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { floating } from "./floating.js";
 import { inDType } from "./precision.js";
-import { axisOf } from "./windows.js";
+import { axesOf } from "./windows.js";
 
 /** The attributes of reductions. */
 export interface Reduction {
@@ -133,7 +133,7 @@ function reduceAxes(
   const wanted = axes === undefined ? all : typeof axes === "number" ? [axes] : axes;
   // A scalar is a line of one element, as in torch: axis 0 or -1 is its own.
   const given = x.rank === 0 ? { shape: [1] } : x;
-  const chosen = new Set(wanted.map((axis) => axisOf(op.name, given, axis)));
+  const chosen = axesOf(op.name, given, wanted);
   if (needsElements && all.some((d) => chosen.has(d) && x.shape[d] === 0))
     throw new ShapeError(`${op.name}: [${x.shape}] has no elements over its axes [${[...chosen]}]`);
   let result = x;

@@ -87,6 +87,19 @@ export function axisOf(op: string, { shape }: Pick<TensorSpec, "shape">, axis: n
   return d;
 }
 
+/** Resolves the numbers of several dimensions. Throws a ShapeError where one does not exist, or is named twice. */
+export function axesOf(
+  op: string,
+  spec: Pick<TensorSpec, "shape">,
+  axes: readonly number[],
+): ReadonlySet<number> {
+  const places = axes.map((axis) => axisOf(op, spec, axis));
+  const again = places.findIndex((d, i) => places.indexOf(d) < i);
+  if (again >= 0)
+    throw new ShapeError(`${op}: axes [${axes}] name dimension ${places[again]} more than once`);
+  return new Set(places);
+}
+
 /** The indices that {@link slice} takes. */
 export interface SliceOptions {
   /** The first. Default 0. */
@@ -313,12 +326,11 @@ export const flip: (x: Tensor, axes: number | readonly number[]) => Tensor = che
   { x: kinds.tensor, axes: kinds.axes },
   (x: Tensor, axes: number | readonly number[]): Tensor => {
     if (x.rank === 0) {
-      for (const axis of [axes].flat()) axisOf("flip", { shape: [1] }, axis);
+      axesOf("flip", { shape: [1] }, [axes].flat());
       return x;
     }
     const places = whole(x);
-    for (const axis of [axes].flat()) {
-      const d = axisOf("flip", x, axis);
+    for (const d of axesOf("flip", x, [axes].flat())) {
       const size = x.shape[d] as number;
       places[d] = { start: size - 1, step: -1, size };
     }

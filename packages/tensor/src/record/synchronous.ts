@@ -1,4 +1,4 @@
-/** Returns the result of a callback. Throws where it is a promise: ops after the first `await` could not be recorded. */
+/** Returns the result of a callback. Throws where it is a promise: ops after the first `await` would run outside of the caller. */
 export function requireSynchronous<T>(caller: string, result: T): T {
   if (
     typeof result === "object" &&
@@ -7,7 +7,7 @@ export function requireSynchronous<T>(caller: string, result: T): T {
     typeof result.then === "function"
   )
     throw new TypeError(
-      `${caller}() takes a synchronous callback, and this one returned a promise: read results after the step`,
+      `${caller}() takes a synchronous callback, and this one returned a promise: await outside of it`,
     );
   return result;
 }

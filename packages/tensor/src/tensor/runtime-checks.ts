@@ -1,6 +1,7 @@
 import { type ArgumentCheck, argumentCheck } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
 import { anything, callback } from "../arguments/own-kinds.js";
+import { allPasses } from "../plan/pipeline.js";
 
 // The checks of what a runtime is given. Functions of ops have their own.
 
@@ -15,7 +16,7 @@ const data: kinds.Kind = {
   what: "numbers: a typed array or a list",
   accepts: (value) => value !== undefined && value !== null,
 };
-const { flag, number, object, optional, optionals, text } = kinds;
+const { flag, number, object, oneOf, optional, optionals, text } = kinds;
 const tensorOptions = optionals({ dtype: anything, requiresGrad: flag });
 const variableOptions = optionals({ dtype: anything, requiresGrad: flag, name: text });
 
@@ -46,7 +47,23 @@ export const checkStep: ArgumentCheck = argumentCheck("runtime.step", {
     keepGraph: flag,
   }),
 });
+/** Modes and goals have checks of their own, which say more. */
+const runtimeOptions = {
+  passes: { what: `a list of passes: ${allPasses.join(", ")}`, accepts: isListOfPasses },
+  optimizeFor: anything,
+  provenance: anything,
+  underflow: anything,
+  noteOps: flag,
+};
+
 export const checkDevice: ArgumentCheck = argumentCheck("gpuRuntime", {
   device: object("a device: await requestDevice() for one", "capabilities"),
-  options: optional(object("options")),
+  options: optionals({ ...runtimeOptions, maxInFlight: number, rates: object("rates") }),
 });
+export const checkCpuRuntime: ArgumentCheck = argumentCheck("cpuRuntime", {
+  options: optionals({ ...runtimeOptions, arithmetic: oneOf("float32", "float64") }),
+});
+
+function isListOfPasses(value: unknown): boolean {
+  return Array.isArray(value) && value.every((name) => allPasses.includes(name));
+}

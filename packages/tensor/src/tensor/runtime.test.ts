@@ -251,6 +251,17 @@ test("what a runtime is given is checked in a line", async () => {
     [() => runtime.variable([1, 2], undefined as never), "shape is missing; it must be a shape"],
     [() => runtime.variable([1], [1], { requires_grad: true } as never), "has no requires_grad"],
     [
+      () => runtime.variable([1], [1], { dtype: "int32", requiresGrad: true }),
+      "variable: only floating tensors have gradients, and this one is int32",
+    ],
+    [
+      () => runtime.tensor(Uint32Array.of(1), [1], { requiresGrad: true }),
+      "tensor: only floating tensors have gradients, and this one is uint32",
+    ],
+    [() => cpuRuntime({ arithmetics: "float64" } as never), "did you mean arithmetic?"],
+    [() => cpuRuntime({ arithmetic: "f64" } as never), 'must be "float32" or "float64"'],
+    [() => cpuRuntime({ passes: ["fuse!"] } as never), "options.passes must be a list of passes: "],
+    [
       () => gpuRuntime(Promise.resolve() as never),
       "device must be a device: await requestDevice()",
     ],

@@ -2,7 +2,7 @@ import type { Device, DType, KernelView } from "@halfstep/device";
 import { isFloating } from "@halfstep/formats/dtypes";
 import { tensorsIn } from "../arguments/tensors-in.js";
 import { keepGraph } from "../autograd/kept-graph.js";
-import { requireDType } from "../dtypes.js";
+import { requireDifferentiable, requireDType } from "../dtypes.js";
 import { RecordingError, ShapeError } from "../errors.js";
 import { type GraphPasses, passesFor } from "../plan/pipeline.js";
 import type { Plan } from "../plan/plan.js";
@@ -23,6 +23,7 @@ import { sizeOf } from "../shapes.js";
 import type { FurtherRuntime } from "./further-runtime.js";
 import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
 import {
+  checkCpuRuntime,
   checkDevice,
   checkFull,
   checkStep,
@@ -47,8 +48,10 @@ export function gpuRuntime(device: Device, options: GpuRuntimeOptions = {}): Run
 }
 
 /** A runtime that computes on the CPU: exact, slow, with the same results as a GPU up to the order of additions. */
-export const cpuRuntime = (options: CpuRuntimeOptions = {}): Runtime =>
-  new Runtime(cpuRunner(options), options);
+export function cpuRuntime(options: CpuRuntimeOptions = {}): Runtime {
+  checkCpuRuntime([options]);
+  return new Runtime(cpuRunner(options), options);
+}
 
 /** A runtime that computes on a custom runner: one that wraps `gpuRunner()` or `cpuRunner()`, or another device. */
 export const runtime = (runner: Runner, options: RuntimeOptions = {}): Runtime =>
@@ -205,6 +208,7 @@ export class Runtime {
     const values = isMask ? maskOf(given) : (given as HostData);
     const dtype = options.dtype === "bool" || !options.dtype ? dtypeOf(values) : options.dtype;
     requireDType(dtype);
+    requireDifferentiable("tensor", dtype, options);
     if (sizeOf(dims) !== values.length)
       throw new ShapeError(
         `tensor: shape [${dims}] needs ${sizeOf(dims)} elements, the data has ${values.length}`,
@@ -238,6 +242,7 @@ export class Runtime {
       );
     const dtype = options.dtype ?? dtypeOf(data);
     requireDType(dtype);
+    requireDifferentiable("variable", dtype, options);
     const storage = this.#memory.holding(data, dtype);
     const variable = new Variable(
       this,

@@ -17,7 +17,13 @@ import type {
   NewestCheckpoint,
 } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
-import { isAfter, nameOf, placeOf as placeOfName } from "./checkpoint-name.js";
+import {
+  isAfter,
+  isUnfinished,
+  nameOf,
+  placeOf as placeOfName,
+  suffixes,
+} from "./checkpoint-name.js";
 import { formatManifest, manifestName } from "./manifest.js";
 import { readCheckpoint, readManifest } from "./read-checkpoint.js";
 import { prepareCheckpoint } from "./write-checkpoint.js";
@@ -171,8 +177,7 @@ export class CheckpointFolder implements CheckpointStore {
       await this.#sync(dirname(this.directory));
     }
     for (const name of await this.#entries())
-      if (Object.values(suffixes).some((suffix) => name.endsWith(suffix)))
-        await this.#remove(join(this.directory, name));
+      if (isUnfinished(name)) await this.#remove(join(this.directory, name));
   }
 
   #remove(path: string): Promise<void> {
@@ -194,8 +199,6 @@ export class CheckpointFolder implements CheckpointStore {
     }
   }
 }
-
-const suffixes = { partial: ".partial", removed: ".removed" } as const;
 
 const placeOf = (path: string): ReturnType<typeof placeOfName> => placeOfName(basename(path));
 

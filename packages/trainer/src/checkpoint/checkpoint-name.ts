@@ -13,6 +13,23 @@ export function placeOf(name: string): Place | undefined {
   return match ? { step: Number(match[1]), microStep: Number(match[2] ?? 0) } : undefined;
 }
 
+/** Endings of the names of checkpoints that are being written or removed. */
+export const suffixes = { partial: ".partial", removed: ".removed" } as const;
+
+/** Whether a name is that of a checkpoint which is being written or removed, or of a manifest that is being written. */
+export const isUnfinished = (name: string): boolean => {
+  const whole = name.replace(/(\.manifest\.partial|\.partial|\.removed)$/, "");
+  return whole !== name && isName(whole);
+};
+
+/** Whether a folder of checkpoints makes entries of this name: whole checkpoints, and those that are being written or removed. */
+export const isOwnName = (name: string): boolean => isName(name) || isUnfinished(name);
+
+const isName = (name: string): boolean => {
+  const place = placeOf(name);
+  return place !== undefined && nameOf(place) === name;
+};
+
 /** Whether a place comes after another. */
 export const isAfter = (place: Place, other: Place): boolean =>
   place.step > other.step || (place.step === other.step && place.microStep > other.microStep);

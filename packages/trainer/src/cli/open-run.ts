@@ -31,6 +31,11 @@ export interface OpenRunOptions
   readonly task: string;
   /** Settings that must be the same in a resumed run, by flag. */
   readonly settings: Settings;
+  /**
+   * Facts of the data that must be the same in a resumed run, by the words for them: `{ classes: ["cat", "dog"], examples: 60000 }`.
+   * Default: none.
+   */
+  readonly data?: Settings | undefined;
 }
 
 /** The size of training, for the display of progress. */
@@ -86,7 +91,7 @@ function ranksOf(checkpoint: Checkpoint | undefined): number | undefined {
  * @throws StorageError, CheckpointError, NoAdapterError
  */
 export async function openRun(options: OpenRunOptions): Promise<Run> {
-  const { task, seed, out, resume, settings, adapter, device, ...others } = options;
+  const { task, seed, out, resume, settings, data = {}, adapter, device, ...others } = options;
   const flags = { ...flagsOf(others), ...settings, seed };
   const trackers = isFirstRank ? await openTrackers(options) : {};
   const carrier = await joinJob(options.distributed ?? false, options.deadline);
@@ -101,7 +106,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
   };
   try {
     const store = folder?.checkpoints ?? new CheckpointFolder(join(out, "checkpoints"));
-    const checkpoint = await resumePoint({ resume, store, out, settings, onNote: say });
+    const checkpoint = await resumePoint({ resume, store, out, settings, data, onNote: say });
     const opened = await openRuntime({ adapter, device, onNote: say });
     ends.push(opened.close);
     const { runtime, described } = opened;
@@ -111,7 +116,10 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
       ...{ runtime, described, job, device: opened.device },
       follow(asked) {
         const common = { runtime, device: opened.device, signal: stop.signal, job };
-        const parts = { settings: savedSettings({ ...settings, ranks: job.ranks }) };
+        const parts = {
+          settings: savedSettings({ ...settings, ranks: job.ranks }),
+          data: savedData(data),
+        };
         if (!folder)
           return {
             ...common,

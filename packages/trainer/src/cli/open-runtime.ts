@@ -29,23 +29,25 @@ export interface OpenedRuntime {
  * Opens a runtime on the GPU that the flags name, or on the CPU.
  * @throws NoAdapterError where a GPU was requested and there is none
  */
-export async function openRuntime({
-  adapter,
-  device: kind,
-  onNote,
-  ...options
-}: OpenRuntimeOptions = {}): Promise<OpenedRuntime> {
+export async function openRuntime(options: OpenRuntimeOptions = {}): Promise<OpenedRuntime> {
+  const { adapter, device: kind, onNote } = options;
+  // A program may pass all of its flags.
+  const { passes, optimizeFor, provenance, underflow, noteOps, maxInFlight, rates } = options;
+  const given = { passes, optimizeFor, provenance, underflow, noteOps };
+  const common = Object.fromEntries(
+    Object.entries(given).filter(([, value]) => value !== undefined),
+  );
   const device = kind === "cpu" ? undefined : await openDevice(adapter, kind, onNote);
   if (!device)
     return {
-      runtime: cpuRuntime(options),
+      runtime: cpuRuntime(common),
       device,
       described: { kind: "cpu", adapter: "CPU", tier: "cpu" },
       close: () => {},
     };
   for (const note of productNotes(device)) onNote?.(note);
   return {
-    runtime: gpuRuntime(device, options),
+    runtime: gpuRuntime(device, { ...common, maxInFlight, rates }),
     device,
     described: { kind: "gpu", adapter: device.label, tier: device.capabilities.tier },
     close: () => device.destroy(),

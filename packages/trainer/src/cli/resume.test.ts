@@ -98,6 +98,34 @@ describe("resumePoint", () => {
     ]);
   });
 
+  it("takes another spelling of the same path", async () => {
+    const store = await storeWith();
+    const saved = { directory: `${folder}/` };
+    await store.save({
+      ...{ step: 1, microStep: 0, best: false },
+      parts: { settings: savedSettings(saved).stateDict() },
+    });
+    const from = (directory: string) => outcome({ resume: "auto", store, settings: { directory } });
+    expect((await from(join(folder, "x", "..")))[0]).toBe(1);
+    expect(await from(tmpdir())).toEqual([expect.stringContaining("go on with the same flags")]);
+  });
+
+  it("refuses one that was saved of other data", async () => {
+    const store = await storeWith();
+    await store.save({
+      ...{ step: 1, microStep: 0, best: false },
+      parts: { settings: savedSettings({}).stateDict(), data: { classes: ["cat", "dog"] } },
+    });
+    const of = (classes: readonly string[]) =>
+      outcome({ resume: "auto", store, settings: {}, data: { classes } });
+    expect((await of(["cat", "dog"]))[0]).toBe(1);
+    expect(await of(["aardvark", "cat"])).toEqual([
+      expect.stringMatching(
+        /was saved with data that has classes cat,dog, not aardvark,cat: restore the data, or train anew without --resume$/,
+      ),
+    ]);
+  });
+
   it("refuses one that was saved with other flags, or by another program", async () => {
     const store = await storeWith(4);
     const withOthers = (others: object) =>

@@ -1,3 +1,4 @@
+import { realpathSync } from "node:fs";
 import type { Checkpoint } from "../checkpoint/checkpoint.js";
 import { CheckpointError } from "../checkpoint/checkpoint-error.js";
 import type { CheckpointFolder } from "../checkpoint/checkpoint-folder.js";
@@ -54,16 +55,18 @@ export interface ResumeOptions {
   readonly out?: string;
   /** Settings that must equal those saved by {@link savedSettings}. Default: no comparison. */
   readonly settings?: Settings | undefined;
+  /** Facts of the data that must equal those saved, such as the names of classes, by the words for them. Default: no comparison. */
+  readonly data?: Settings | undefined;
   readonly onNote: (line: string) => void;
 }
 
 /**
  * The checkpoint of `--resume`, reported in a line; undefined where training begins. With "auto" it is the newest whole one
  * of the last store that has any.
- * @throws CheckpointError where there is no whole one, or it was saved with other settings
+ * @throws CheckpointError where there is no whole one, or it was saved with other settings or of other data
  */
 export async function resumePoint(options: ResumeOptions): Promise<Checkpoint | undefined> {
-  const { resume, settings, onNote } = options;
+  const { resume, settings, data, onNote } = options;
   const stores = "directory" in options.store ? [options.store] : options.store;
   if (resume === undefined) {
     const lists = await Promise.all(stores.map((store) => store.list()));
@@ -75,6 +78,7 @@ export async function resumePoint(options: ResumeOptions): Promise<Checkpoint | 
   const checkpoint =
     resume === "auto" ? await newestOf(stores, onNote) : await readCheckpoint(resume);
   const longer = checkpoint && settings ? requireSettings(checkpoint, settings) : [];
+  if (checkpoint && data) requireData(checkpoint, data);
   onNote(
     checkpoint
       ? `going on from ${checkpoint.path}, after step ${checkpoint.step}`
@@ -131,6 +135,7 @@ export function requireSettings(
   for (const [name, value] of Object.entries(settings)) {
     // Compares JSON, because settings may be lists and the saved value may be any JSON.
     if (JSON.stringify(saved[name] ?? null) === JSON.stringify(value)) continue;
+    if (isSamePlace(saved[name], value)) continue;
     const isLength = lengths.has(name);
     if (isLength && lengthOf(value) > lengthOf(saved[name])) {
       longer.push(`--${name} ${shown(value)} in place of ${shown(saved[name])}`);
@@ -143,6 +148,31 @@ export function requireSettings(
     );
   }
   return longer;
+}
+
+/**
+ * Compares the facts of the data: the same numbers of a model mean other classes or words otherwise.
+ * @throws CheckpointError that names the first fact that differs
+ */
+function requireData({ path, parts }: Checkpoint, data: Settings): void {
+  const saved = (parts.data ?? {}) as Settings;
+  for (const [name, value] of Object.entries(data))
+    if (JSON.stringify(saved[name]) !== JSON.stringify(value))
+      throw new CheckpointError(
+        "misfit",
+        path,
+        `was saved with data that has ${name} ${shown(saved[name])}, not ${shown(value)}: restore the data, or train anew without --resume`,
+      );
+}
+
+/** Whether two settings are paths to the same file or folder. */
+function isSamePlace(saved: SettingValue | undefined, value: SettingValue): boolean {
+  if (typeof saved !== "string" || typeof value !== "string") return false;
+  try {
+    return realpathSync(saved) === realpathSync(value);
+  } catch {
+    return false;
+  }
 }
 
 /** A setting in the form of the command line. */

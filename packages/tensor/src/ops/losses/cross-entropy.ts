@@ -144,7 +144,7 @@ export const crossEntropy: Composite<
       target: kinds.tensor,
       options: kinds.optionals({
         weight: kinds.tensor,
-        ignoreIndex: kinds.number,
+        ignoreIndex: kinds.integer,
         labelSmoothing: kinds.number,
         reduction: kinds.reduction,
       }),

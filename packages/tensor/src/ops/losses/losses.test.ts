@@ -1,6 +1,6 @@
 import { autocast, DTypeError } from "@halfstep/autocast";
 import { expect, test } from "vitest";
-import { cpuRuntime, ShapeError } from "../../index.js";
+import { ArgumentError, cpuRuntime, ShapeError } from "../../index.js";
 import * as ops from "../index.js";
 
 test("losses of half tensors are float32, outside of autocast too", async () => {
@@ -73,6 +73,8 @@ test("what does not fit is refused", () => {
     [() => ops.nllLoss(a, runtime.tensor(Uint32Array.of(0))), ShapeError, "nllLoss needs logits"],
     [() => ops.crossEntropy(a, labels, { labelSmoothing: 1.5 }), RangeError, "not from 0 to 1"],
     [() => ops.crossEntropy(a, a, { ignoreIndex: 1 }), RangeError, "ignoreIndex belongs to labels"],
+    [() => ops.crossEntropy(a, a, { ignoreIndex: 1.5 }), ArgumentError, "must be an integer"],
+    [() => ops.nllLoss(a, a, { ignoreIndex: Number.NaN }), ArgumentError, "must be an integer"],
     [() => ops.smoothL1Loss(a, a, { beta: -1 }), RangeError, "must be at least 0"],
     [() => ops.huberLoss(a, a, { delta: 0 }), RangeError, "must be above 0"],
     [() => ops.multiMarginLoss(a, labels, { p: 3 as 2 }), TypeError, "must be 1 or 2"],

@@ -91,7 +91,7 @@ export const tripletMarginLoss: Composite<
       options: kinds.optionals({
         margin: kinds.number,
         reduction: kinds.reduction,
-        p: kinds.number,
+        p: kinds.nonNegative,
         eps: kinds.number,
         swap: kinds.flag,
       }),

@@ -194,7 +194,7 @@ export const nllLoss: Composite<
       labels: kinds.tensor,
       options: kinds.optionals({
         weight: kinds.tensor,
-        ignoreIndex: kinds.number,
+        ignoreIndex: kinds.integer,
         reduction: kinds.reduction,
       }),
     },
