@@ -20,7 +20,7 @@ import {
   program,
   readPretrained,
   removeEvents,
-  requireFiniteTests,
+  reportOutcome,
   resumePoint,
   savedSettings,
   say,
@@ -157,7 +157,7 @@ async function train(options: TrainCommand): Promise<number> {
     );
     print(options.json ? JSON.stringify(summary, undefined, 2) : resultsTable(summary));
     say(`report: ${join(options.out, "report.html")}`);
-    return requireFiniteTests(summary, say);
+    return reportOutcome(summary, say);
   } finally {
     folder.close();
   }

@@ -8,7 +8,6 @@ export {
 export { command } from "./cli/command.js";
 export { dumpFirstPlan } from "./cli/dump-first-plan.js";
 export { type EventsHook, eventsOf, removeEvents } from "./cli/events.js";
-export { requireFiniteTests } from "./cli/finite-tests.js";
 export {
   type FollowOptions,
   type FollowTraining,
@@ -35,6 +34,7 @@ export {
   readPretrained,
 } from "./cli/pretrained-flags.js";
 export { exitCodeOf, exitCodes, type ProgramOptions, program, UsageError } from "./cli/program.js";
+export { reportOutcome } from "./cli/report-outcome.js";
 export {
   flagsOf,
   type ResumeOptions,

@@ -13,10 +13,10 @@ import { stopSignals } from "../stop-signals.js";
 import type { RunDevice, RunSummary, Settings } from "../summary.js";
 import { dumpFirstPlan } from "./dump-first-plan.js";
 import { eventsOf, removeEvents } from "./events.js";
-import { requireFiniteTests } from "./finite-tests.js";
 import { type FollowOptions, followTraining } from "./follow-training.js";
 import { isFirstRank, type Job, joinJob, noteInterrupted, requireEqualParameters } from "./job.js";
 import { openRuntime } from "./open-runtime.js";
+import { reportOutcome } from "./report-outcome.js";
 import { flagsOf, resumePoint, savedSettings } from "./resume.js";
 import type { RunFlags } from "./run-flags.js";
 import { print, say } from "./say.js";
@@ -173,12 +173,12 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
           { schema: 1, task, seed, device: described, settings: flags, runs: [summary] },
           report,
         );
-        if (!isShown) return requireFiniteTests(whole, say);
+        if (!isShown) return reportOutcome(whole, say);
         if (note !== undefined) say(note);
         const shown = [resultsTable(whole), ...(lines === undefined ? [] : [lines])];
         print(options.json ? JSON.stringify(whole, undefined, 2) : shown.join("\n"));
         say(`report: ${join(out, "report.html")}`);
-        return requireFiniteTests(whole, say);
+        return reportOutcome(whole, say);
       },
       [Symbol.dispose]: close,
     };
