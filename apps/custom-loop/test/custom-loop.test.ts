@@ -1,8 +1,6 @@
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { nodeFlags } from "@halfstep/vitest/node-flags";
+import { runApp } from "@halfstep/vitest/run-app";
 import { expect, test } from "vitest";
 
 const fromRoot = (path: string): string =>
@@ -30,12 +28,17 @@ test("the README of the repository shows parts of the loop as they are", () => {
     expect(unindented(source)).toContain(unindented(part));
 });
 
+test("what is no number of steps is refused in a line", { timeout: 600_000 }, async () => {
+  for (const steps of ["20x", "--help", "0", "-5", "1.5"])
+    expect(await runApp("custom-loop", [steps])).toMatchObject({
+      ...{ code: 2, stdout: "" },
+      stderr: `error: STEPS is ${steps}: give a whole number from 1 on\n`,
+    });
+});
+
 test("forty steps learn the digits", { timeout: 600_000 }, async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [
-    ...nodeFlags,
-    fromRoot("scripts/run-app.mjs"),
-    ...["custom-loop", "main", "40"],
-  ]);
+  const { code, stdout } = await runApp("custom-loop", ["40"]);
+  expect(code).toBe(0);
   const losses = [...stdout.matchAll(/^step (\d+) {2}loss ([\d.]+)$/gm)];
   expect(losses.map(([, step]) => step)).toEqual(["20", "40"]);
   const [first = 0, last = 0] = losses.map(([, , loss]) => Number(loss));

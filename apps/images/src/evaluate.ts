@@ -20,8 +20,8 @@ interface ClassScore {
 export interface Score {
   /** Share of images whose first guess is right: top-1. */
   readonly accuracy: number;
-  /** Share of images with the right class among the first five guesses. */
-  readonly top5Accuracy: number;
+  /** Share of images with the right class among the first five guesses. Undefined where there are no more classes than guesses. */
+  readonly top5Accuracy?: number;
   /** Mean cross-entropy in nats. */
   readonly loss: number;
   readonly samples: number;
@@ -61,6 +61,9 @@ export interface Mistake {
 
 /** Number of mistakes that are kept. */
 export const mostMistakes = 12;
+
+/** Guesses of `top5Accuracy`. */
+const guesses = 5;
 
 /** The most classes of a confusion matrix. */
 const mostConfused = 2000;
@@ -102,7 +105,7 @@ export async function scoreImages({
     ...{ runtime, precision, batches, signal },
     logits: (batch) => logitsOf({ runtime, precision, model }, batch),
     labels: ({ labels }) => labels,
-    topK: 5,
+    topK: guesses,
     onBatch: ({ labels }, predictions) => {
       confusion?.add(labels, predictions);
       for (const [i, label] of labels.entries()) {
@@ -116,7 +119,9 @@ export async function scoreImages({
     },
   });
   const score = {
-    ...{ accuracy, top5Accuracy: topKAccuracy, loss, samples },
+    accuracy,
+    ...(classes.length > guesses && { top5Accuracy: topKAccuracy }),
+    ...{ loss, samples },
     classes: classes.map((name, label) => ({
       ...{ name, correct: correct[label] as number, samples: counts[label] as number },
     })),

@@ -1,5 +1,8 @@
+import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type ImageSet, stratifiedSample } from "@halfstep/data";
+import { DataError, type ImageSet, stratifiedSample } from "@halfstep/data";
+import { unreadable } from "@halfstep/data/node";
 import { writeWholeFolder } from "@halfstep/trainer/node";
 import sharp from "sharp";
 import { readPixels } from "./data.js";
@@ -13,13 +16,14 @@ export interface ExportOptions {
 /**
  * Writes CIFAR-10 or IDX files as `to/train/CLASS/NUMBER.png` and `to/val/CLASS/NUMBER.png`, what `torchvision.datasets.ImageFolder`
  * reads: all of them, or none. Returns how many images.
- * @throws DataError where there is nothing to read, StorageError where they cannot be written
+ * @throws DataError where there is nothing to read or `to` is not empty, StorageError where they cannot be written
  */
 export async function exportFolder(
   directory: string,
   to: string,
   { train, test }: ExportOptions = {},
 ): Promise<number> {
+  await requireEmpty(to);
   const { splits, classes } = await readPixels(directory);
   return writeWholeFolder(to, async (folder) => {
     let written = 0;
@@ -41,6 +45,16 @@ export async function exportFolder(
     }
     return written;
   });
+}
+
+/** Files of others beside the images would be data, too. */
+async function requireEmpty(to: string): Promise<void> {
+  if (!existsSync(to)) return;
+  const names = await readdir(to).catch((error: unknown) => {
+    throw unreadable(to, error);
+  });
+  if (names.length > 0)
+    throw new DataError(to, "is not empty: name a new folder, or remove what is in it");
 }
 
 function pngOf({ images, width, height, channels }: ImageSet, index: number): Promise<Uint8Array> {

@@ -56,6 +56,7 @@ export const trainFlags = (train: Command): Command =>
         epochList,
       )
       .option("--fp16", "float16 with float32 masters and batch norm: FP16_Optimizer")
+      .option("--bf16", "bfloat16: --precision bfloat16")
       .option(
         "--static-loss-scale <scale>",
         "float16: a fixed loss scale (default: 1); it means --fp16",
@@ -146,6 +147,7 @@ export const trainFlags = (train: Command): Command =>
     {
       precision: { description: "another recipe: float16, bfloat16, mixed_float16, …" },
       epochs: { description: "passes over the training images (default: 90)" },
+      out: { parse: folderName },
       batchSize: {
         also: "-b",
         description: "images in a batch (default: 256)",
@@ -209,6 +211,11 @@ function imageSide(text: string): number {
   const side = wholeNumber(8)(text);
   if (side > mostSide) throw new InvalidArgumentError(`it must be at most ${mostSide}.`);
   return side;
+}
+
+function folderName(text: string): string {
+  if (text.trim() === "") throw new InvalidArgumentError("it must name a folder.");
+  return text;
 }
 
 function zoomFactor(text: string): number {

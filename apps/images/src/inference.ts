@@ -49,6 +49,9 @@ export async function evaluate(options: TrainCommand): Promise<number> {
   const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
   const { score, counts } = tested;
   const isOfClasses = "classes" in score;
+  const title = isOfClasses
+    ? `top-1 ${percent(score.accuracy)}${score.top5Accuracy === undefined ? "" : `  top-5 ${percent(score.top5Accuracy)}`}`
+    : `micro F1 ${percent(score.microF1)}  all labels right ${percent(score.exactMatch)}`;
   const confusion = counts instanceof ConfusionMatrix ? counts : undefined;
   const macroF1 = isOfClasses ? confusion && macroF1Of(confusion.classScores()) : score.macroF1;
   const rows =
@@ -67,7 +70,7 @@ export async function evaluate(options: TrainCommand): Promise<number> {
           2,
         )
       : [
-          `${isOfClasses ? `top-1 ${percent(score.accuracy)}  top-5 ${percent(score.top5Accuracy)}` : `micro F1 ${percent(score.microF1)}  all labels right ${percent(score.exactMatch)}`}${macroF1 === undefined ? "" : `  macro F1 ${percent(macroF1)}`}  loss ${score.loss.toFixed(4)}  ${score.samples} images`,
+          `${title}${macroF1 === undefined ? "" : `  macro F1 ${percent(macroF1)}`}  loss ${score.loss.toFixed(4)}  ${score.samples} images`,
           classLines(tested),
         ].join("\n"),
   );

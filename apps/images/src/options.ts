@@ -105,6 +105,21 @@ export const demonstration: Standard = {
   ...{ warmUp: 1, milestones: [2], limit: 4000 },
 };
 
+/** Flags that are other names of options. */
+interface ShortFlags {
+  readonly sync_bn?: boolean;
+  readonly bf16?: boolean;
+}
+
+/** The precision of `--bf16`. @throws UsageError where another flag chooses a precision, too */
+function bfloat16Alone({ fp16, optLevel, precision }: PrecisionFlags): string {
+  const others = { "--fp16": fp16, "--opt-level": optLevel, "--precision": precision };
+  const other = Object.entries(others).find(([, value]) => value !== undefined);
+  if (other)
+    throw new UsageError(`--bf16 and ${other[0]} both choose a precision: give one of them`);
+  return "bfloat16";
+}
+
 /** The command line's command. Throws a CommanderError for wrong flags, and for `--help` after it was shown. */
 export function parseOptions(args: readonly string[]): ImagesCommand {
   let chosen: ImagesCommand | undefined;
@@ -113,9 +128,10 @@ export function parseOptions(args: readonly string[]): ImagesCommand {
     "Trains ResNets on images, with the command line of apex's ImageNet trainer: `DIR --arch resnet18 --fp16 …`.",
   );
   const chooseTraining = (
-    { sync_bn: syncBatchNorm = false, ...flags }: Partial<TrainCommand> & { sync_bn?: boolean },
+    { sync_bn: syncBatchNorm = false, bf16, ...others }: Partial<TrainCommand> & ShortFlags,
     directory: string | undefined,
   ): void => {
+    const flags = bf16 ? { ...others, precision: bfloat16Alone(others) } : others;
     if (syncBatchNorm && flags.exchange === "diloco")
       throw new UsageError(
         "--sync_bn is for processes that step together, and those of --exchange diloco do not: leave one out",
@@ -132,10 +148,10 @@ export function parseOptions(args: readonly string[]): ImagesCommand {
       );
     const standard = directory === undefined ? demonstration : apex;
     const given = Object.entries(flags).filter(([, value]) => value !== undefined);
-    const { arch, stem, ...others } = standard;
+    const { arch, stem, ...usual } = standard;
     chosen = {
       ...{ command: "train", directory, syncBatchNorm },
-      ...others,
+      ...usual,
       // Weights have an architecture of their own.
       ...(flags.pretrained === undefined && { arch, stem }),
       ...Object.fromEntries(given),

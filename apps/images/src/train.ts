@@ -221,7 +221,7 @@ export async function trainImages(run: ImagesRun): Promise<ImagesResult | undefi
 const metricsOf = (score: Tested["score"]): TestResult => {
   if ("classes" in score) {
     const { accuracy, top5Accuracy, loss } = score;
-    return { accuracy, top5Accuracy, loss };
+    return { accuracy, ...(top5Accuracy !== undefined && { top5Accuracy }), loss };
   }
   const { microF1, macroF1, exactMatch, loss } = score;
   return { microF1, macroF1, exactMatch, loss };

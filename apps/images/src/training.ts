@@ -46,7 +46,8 @@ export async function train(options: TrainCommand): Promise<number> {
   });
   const settings = settingsOf(options, recipe.name);
   requireMemory(options, data.view);
-  using opened = await openRun({ ...options, task: "images", settings });
+  const dataFacts = { classes: data.view.classes, "training images": data.train.count };
+  using opened = await openRun({ ...options, task: "images", settings, dataFacts });
   const run = {
     ...options,
     ...data,

@@ -41,6 +41,25 @@ const loaded = async (images: Images, index: number, random?: () => number) => {
 };
 
 describe("image folders", () => {
+  it("are written where nothing is, and nowhere else", async () => {
+    const full = at("full");
+    mkdirSync(full);
+    writeFileSync(join(full, "notes.txt"), "mine");
+    const limits = { train: 10, test: 10 };
+    const refused = exportFolder(mnistDirectory(), full, limits);
+    await expect(refused).rejects.toThrow(
+      `${full}: is not empty: name a new folder, or remove what is in it`,
+    );
+    await expect(refused).rejects.toBeInstanceOf(DataError);
+    expect(readdirSync(full)).toEqual(["notes.txt"]);
+    await expect(exportFolder(mnistDirectory(), join(full, "notes.txt"), limits)).rejects.toThrow(
+      `${join(full, "notes.txt")}: `,
+    );
+    mkdirSync(at("vacant"));
+    expect(await exportFolder(mnistDirectory(), at("vacant"), limits)).toBe(20);
+    expect(readdirSync(at("vacant")).sort()).toEqual(["train", "val"]);
+  });
+
   it("give the very bytes of MNIST that were written, by class", async () => {
     const idx = await openTraining(mnistDirectory(), asTheyAre);
     const folder = await openTraining(at("digits"), { ...asTheyAre, imageSize: 28 });

@@ -12,6 +12,7 @@ describe("the command line of apex's ImageNet trainers", () => {
       ...{ warmUp: 5, milestones: [30, 60, 80], cropScale: 0.08, evaluate: false, workers: 4 },
     });
     expect(training("DIR")).not.toHaveProperty("fp16");
+    expect(training("DIR", "--bf16")).not.toHaveProperty("bf16");
   });
 
   // As the documents that describe the script spell them.
@@ -33,6 +34,8 @@ describe("the command line of apex's ImageNet trainers", () => {
       { lr: 0.2, weightDecay: 5e-5, evaluate: true, prof: 20 },
     ],
     ["DIR --sync_bn", { syncBatchNorm: true }],
+    ["DIR --bf16", { precision: "bfloat16" }],
+    ["evaluate DIR --bf16", { precision: "bfloat16", evaluate: true }],
     ["train DIR --epochs 3 --milestones 1,2", { epochs: 3, milestones: [1, 2] }],
     ["evaluate DIR --resume auto", { evaluate: true, resume: "auto" }],
     [
@@ -69,6 +72,10 @@ describe("the command line of apex's ImageNet trainers", () => {
     ],
     ["DIR --opt-level O4", "is none of O0, O1, O2, O3"],
     ["DIR --static-loss-scale -1", "must be a number above 0"],
+    ["DIR --out=", "'--out <dir>' argument '' is invalid. it must name a folder"],
+    ["DIR --bf16 --fp16", "--bf16 and --fp16 both choose a precision: give one of them"],
+    ["DIR --opt-level O1 --bf16", "--bf16 and --opt-level both choose a precision"],
+    ["DIR --precision float16 --bf16", "--bf16 and --precision both choose a precision"],
     ["DIR --batch-size 1", "must be a whole number from 2 on"],
     ["DIR --milestones 3,2", "epochs must rise"],
     ["DIR --frames 3", "unknown option '--frames'"],

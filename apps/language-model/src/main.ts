@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "@halfstep/data";
@@ -31,7 +32,7 @@ import { sampleText } from "./sample.js";
 import { type LanguageModel, openAdapters, openLanguageModel } from "./saved-model.js";
 import { excerpt, readCorpus } from "./text.js";
 import { trainTokenizer } from "./tokenizers/tokenizer.js";
-import { samplesPerStep, trainLanguageModel } from "./train.js";
+import { epochsOf, samplesPerStep, trainLanguageModel } from "./train.js";
 
 await program(async (args) => {
   const options = parseOptions(args);
@@ -65,15 +66,24 @@ async function train(options: TrainCommand): Promise<number> {
     ...options,
     task: "language-model",
     settings: settings(options),
+    dataFacts: {
+      "the vocabulary with hash": createHash("sha256")
+        .update(JSON.stringify(tokenizer.state()))
+        .digest("hex")
+        .slice(0, 12),
+      "training characters": corpus.train.length,
+    },
   });
   say(
     `${corpus.name}: ${corpus.train.length} characters and ${corpus.heldOut.length} held out · ${tokenizer.vocabSize} tokens · ${run.described.adapter} · writing to ${options.out}`,
   );
+  const tokens = tokenizer.encode(corpus.train);
+  const sizes = { ...options, tokens, job: run.job };
   const context = run.follow({
     label: options.precision,
-    epochs: 1,
+    epochs: epochsOf(sizes),
     steps: options.maxSteps,
-    batchSize: samplesPerStep({ ...options, job: run.job }),
+    batchSize: samplesPerStep(sizes),
   });
   const samples: Sample[] = [];
   const summary = await trainLanguageModel({
@@ -83,7 +93,7 @@ async function train(options: TrainCommand): Promise<number> {
     minLr: options.minLr ?? options.lr / 10,
     init,
     tokenizer,
-    text: corpus.train,
+    tokens,
     heldOut: excerpt(corpus.heldOut, options.evalCharacters),
   });
   const lines = samples.map(({ title, text = "" }) => `${title}: ${JSON.stringify(text)}`);

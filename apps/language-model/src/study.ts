@@ -27,14 +27,15 @@ const study: Study = {
     const variant = variants[name];
     if (!variant) throw new RangeError(`there is no variant ${JSON.stringify(name)}`);
     const corpus = await readCorpus();
+    const tokenizer = trainTokenizer("char", corpus, 0);
     const { runtime, device, close } = await openRuntime();
     const result = await trainLanguageModel({
       ...variant,
       runtime,
       device,
       seed,
-      tokenizer: trainTokenizer("char", corpus, 0),
-      text: corpus.train,
+      tokenizer,
+      tokens: tokenizer.encode(corpus.train),
       heldOut: excerpt(corpus.heldOut, 50_000),
       layers: 2,
       heads: 4,

@@ -41,7 +41,8 @@ import { batchesPerEpoch, type TrainingBatch, trainingWindows } from "./windows.
 export interface LanguageRun extends RunContext, Partial<AdapterSettings> {
   readonly precision: TrainingPrecision;
   readonly tokenizer: Tokenizer;
-  readonly text: string;
+  /** The text to learn. */
+  readonly tokens: Uint32Array;
   /** The text for evaluation, during training and after it. */
   readonly heldOut: string;
   /** Default "gpt". */
@@ -138,8 +139,7 @@ export async function trainLanguageModel(run: LanguageRun): Promise<LanguageSumm
       ? undefined
       : new ExponentialMovingAverage(optimizer, { decay: run.ema, warmUp: true });
 
-  const tokens = tokenizer.encode(run.text);
-  const windows = { ...run, tokens, batchSize: globalBatchSize(run) };
+  const windows = { ...run, batchSize: globalBatchSize(run) };
   batchesPerEpoch(windows);
   const score = async (): Promise<TextScore> => {
     await exchange.complete();
@@ -250,6 +250,15 @@ const globalBatchSize = ({ batchSize, job }: Pick<Sizes, "batchSize" | "job">): 
 
 /** Sequences in a step of all processes together. */
 export const samplesPerStep = (run: Sizes): number => globalBatchSize(run) * run.accumulate;
+
+/** Epochs that a run takes, of which the last may end early. */
+export function epochsOf(
+  run: Sizes & Pick<LanguageRun, "tokens" | "context" | "maxSteps">,
+): number {
+  const batches = batchesPerEpoch({ ...run, batchSize: globalBatchSize(run) });
+  // An epoch ends with a step, of fewer batches than others.
+  return Math.ceil(run.maxSteps / Math.ceil(batches / run.accumulate));
+}
 
 /** The model of a run, with the weights that it starts from. */
 function newModel(run: LanguageRun): LanguageNet {

@@ -45,6 +45,7 @@ describe("training that goes on", { timeout: 600_000 }, () => {
   it("ends with the bits of training that was never stopped, averages and dropout included", async () => {
     const whole = await train("whole");
     expect(whole).toMatchObject({ code: 0 });
+    expect(whole.stderr).toMatch(/epoch (\d+)\/\1 · step 6\/6/);
     const checkpoints = join(folder, "whole", "checkpoints");
     const log = linesOf(join(folder, "whole"));
     rmSync(join(checkpoints, "step-00000006"), { recursive: true });

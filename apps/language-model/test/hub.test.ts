@@ -107,7 +107,8 @@ describe("a GPT-2 in Hugging Face's files", () => {
     const before = await scoreOf(await openHubModel(runtime, directory, silent));
     const run = {
       ...{ runtime, device: undefined, precision: "float32", tokenizer: init.tokenizer, init },
-      ...{ text, heldOut: text, layers: 9, heads: 9, width: 9, context: 8, dropout: 0, bias: true },
+      tokens: init.tokenizer.encode(text),
+      ...{ heldOut: text, layers: 9, heads: 9, width: 9, context: 8, dropout: 0, bias: true },
       ...{ batchSize: 2, accumulate: 1, maxSteps: 15, lr: 1e-2, minLr: 1e-3, warmUp: 0, seed: 1 },
       ...{ weightDecay: 0, beta2: 0.99, clip: 1, evalEvery: 100 },
     };

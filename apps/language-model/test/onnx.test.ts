@@ -58,7 +58,8 @@ async function trained(name: string, lora: Partial<LanguageRun> = {}): Promise<s
   const store = new CheckpointFolder(join(folder, name, "checkpoints"));
   await trainLanguageModel({
     ...{ runtime, device: undefined, precision: "float16", tokenizer: init.tokenizer, init },
-    ...{ text, heldOut: text, layers: 9, heads: 9, width: 9, context: 8, dropout: 0, bias: true },
+    tokens: init.tokenizer.encode(text),
+    ...{ heldOut: text, layers: 9, heads: 9, width: 9, context: 8, dropout: 0, bias: true },
     ...{ batchSize: 2, accumulate: 1, maxSteps: 20, lr: 2e-2, minLr: 1e-3, warmUp: 0, seed: 1 },
     ...{ weightDecay: 0, beta2: 0.99, clip: 1, evalEvery: 100, ...lora },
     checkpoints: { store, parts: {} },

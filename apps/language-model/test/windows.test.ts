@@ -1,6 +1,7 @@
 import { DataError } from "@halfstep/data";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { epochsOf } from "../src/train.js";
 import { batchesPerEpoch, evaluationWindows, trainingWindows } from "../src/windows.js";
 
 const tokens = Uint32Array.from({ length: 1000 }, (_, i) => i);
@@ -14,6 +15,16 @@ describe("windows for training", () => {
     expect(new Set(seen).size).toBe(seen.length);
     for (const { inputs, targets } of batches)
       expect([...targets]).toEqual(Array.from(inputs, (token) => token + 1));
+  });
+
+  it("make as many epochs as their steps take", () => {
+    const epochs = (maxSteps: number, accumulate = 1): number =>
+      epochsOf({ ...options, job: undefined, maxSteps, accumulate });
+    const whole = batchesPerEpoch(options);
+    expect(whole).toBe(31);
+    expect([epochs(1), epochs(31), epochs(32), epochs(310)]).toEqual([1, 1, 2, 10]);
+    // Sixteen steps of two batches, the last of which is one.
+    expect([epochs(16, 2), epochs(17, 2), epochs(2, 100)]).toEqual([1, 2, 2]);
   });
 
   it("are others in another epoch, and the same in the same", () => {

@@ -2,7 +2,7 @@ import { DataError, permutation } from "@halfstep/data";
 import { readClassTable } from "./class-table.js";
 import { classesIn, labelsIn, type Mask, type MaskClasses, namedIn, readMask } from "./masks.js";
 import { findPairs, type Pair, type SplitName, splitNames } from "./pairs.js";
-import { type Picture, readPicture } from "./pictures.js";
+import { type FilePicture, readPicture } from "./pictures.js";
 import type { Scene, SceneSet } from "./scene.js";
 
 export interface FolderOptions {
@@ -46,7 +46,10 @@ export async function readFolder(directory: string, options: FolderOptions): Pro
     table ? namedIn(table, masks, ignoreLabel) : classesIn(directory, masks, ignoreLabel),
   );
   const scenes = (part: readonly Painted[]): Scene[] =>
-    part.map(({ name, image, mask }) => ({ ...image, name, labels: labelsIn(mask, classes) }));
+    part.map(({ name, path, image: { fileSize, ...image }, mask }) => ({
+      ...{ ...image, name, labels: labelsIn(mask, classes) },
+      file: { ...fileSize, path, scale },
+    }));
   return {
     ...{ name: directory, channels: 3, ...classes, scale, flips: true },
     ...{ train: scenes(painted.train), heldOut: scenes(painted.heldOut) },
@@ -85,7 +88,8 @@ async function divide(
 /** A picture with its mask. */
 interface Painted {
   readonly name: string;
-  readonly image: Picture;
+  readonly path: string;
+  readonly image: FilePicture;
   readonly mask: Mask;
 }
 
@@ -94,12 +98,13 @@ async function paintedOf(pairs: readonly Pair[], scale: number): Promise<readonl
   for (const { name, ...paths } of pairs) {
     const image = await readPicture(paths.image, { channels: 3, scale });
     const mask = await readMask(paths.mask, scale);
-    if (image.height !== mask.height || image.width !== mask.width)
+    const [one, other] = [mask.fileSize, image.fileSize];
+    if (one.height !== other.height || one.width !== other.width)
       throw new DataError(
         paths.mask,
-        `is ${mask.width}×${mask.height} where ${paths.image} is ${image.width}×${image.height}, both at scale ${scale}`,
+        `has ${one.width}×${one.height} pixels, and ${paths.image} has ${other.width}×${other.height}: save the mask in the size of its picture`,
       );
-    painted.push({ name, image, mask });
+    painted.push({ name, path: paths.image, image, mask });
   }
   return painted;
 }

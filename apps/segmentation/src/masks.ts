@@ -4,7 +4,7 @@ import { writeWholeFile } from "@halfstep/trainer/node";
 import { encode } from "fast-png";
 import sharp, { type Sharp } from "sharp";
 import { type Colour, readPalettePng, writePalettePng } from "./palette-png.js";
-import { firstLine, requirePixels } from "./pictures.js";
+import { firstLine, requirePixels, type Size } from "./pictures.js";
 
 /** The kinds of a mask's pixels: greys, indices of a palette, or colours as 0xRRGGBB. */
 export const maskKinds = ["grey", "palette", "colour"] as const;
@@ -16,6 +16,8 @@ export interface Mask {
   readonly kind: MaskKind;
   readonly height: number;
   readonly width: number;
+  /** Its size before scaling. */
+  readonly fileSize: Size;
   /** [height, width] */
   readonly values: Uint32Array;
   /** Of kind "palette": the colour of each index. */
@@ -39,10 +41,11 @@ export async function readMask(path: string, scale: number): Promise<Mask> {
         "is a JPEG, whose noise makes classes of its own: save masks as PNG",
       );
     const indexed = readPalettePng(bytes);
-    const mask: Mask = indexed
-      ? { path, kind: "palette", ...indexed, values: Uint32Array.from(indexed.indices) }
-      : { path, ...(await valuesOf(image, depth === "ushort")), height, width };
-    return scaled(mask, scale);
+    const size = { height, width };
+    const content = indexed
+      ? ({ kind: "palette", ...indexed, values: Uint32Array.from(indexed.indices) } as const)
+      : await valuesOf(image, depth === "ushort");
+    return scaled({ path, ...content, ...size, fileSize: size }, scale);
   } catch (error) {
     if (error instanceof DataError) throw error;
     throw new DataError(path, `cannot be read as a mask (${firstLine(error)})`);
@@ -85,14 +88,23 @@ function scaled(mask: Mask, scale: number): Mask {
   const width = Math.max(1, Math.round(mask.width * scale));
   requirePixels(mask.path, { height, width });
   const values = new Uint32Array(height * width);
-  const nearest = (i: number, length: number, from: number): number =>
-    Math.min(from - 1, Math.floor(((i + 0.5) * from) / length));
   for (let y = 0, to = 0; y < height; y++) {
     const row = nearest(y, height, mask.height) * mask.width;
     for (let x = 0; x < width; x++)
       values[to++] = mask.values[row + nearest(x, width, mask.width)] as number;
   }
   return { ...mask, height, width, values };
+}
+
+/** The place in so many pixels from which place i of a scaled row or column is taken. */
+const nearest = (i: number, length: number, from: number): number =>
+  Math.min(from - 1, Math.floor(((i + 0.5) * from) / length));
+
+/** Where the file has a pixel of a mask, for people. */
+function placeOf(i: number, { height, width, fileSize }: Mask): string {
+  const column = nearest(i % width, width, fileSize.width);
+  const row = nearest(Math.floor(i / width), height, fileSize.height);
+  return `column ${column} of row ${row}`;
 }
 
 /** The classes of masks, and their values in masks. */
@@ -127,9 +139,10 @@ export const mostClasses = 255;
  * The classes in masks: each grey, index or colour is one, in ascending order. Masks with different palettes or of different kinds
  * are compared by colour.
  * @param ignore The value of pixels that do not count, as text: see {@link maskValueOf}.
- * @throws DataError for one class, and for so many that they probably come from smoothed edges
+ * @throws DataError for one class, for so many that they probably come from smoothed edges, and for greys beside palettes
  */
 export function classesIn(directory: string, masks: readonly Mask[], ignore?: string): MaskClasses {
+  requireOneMeaning(directory, masks);
   const maskKind = kindOf(masks);
   const ignoredValue = ignore === undefined ? undefined : maskValueOf(ignore, maskKind);
   const found = new Set<number>();
@@ -193,6 +206,22 @@ function maskValueOf(text: string, kind: MaskKind): number {
 /** As `#8040ff`. */
 const hex = (value: number): string => `#${value.toString(16).padStart(6, "0")}`;
 
+/**
+ * A grey may be the number of a class or its colour. Beside colours it is a colour, for a mask of nothing but black has only greys. Beside
+ * indices it is one or the other.
+ * @throws DataError where some masks have a palette and some are grey
+ */
+function requireOneMeaning(directory: string, masks: readonly Mask[]): void {
+  const [indexed, grey] = ["palette", "grey"].map((kind) =>
+    masks.find((each) => each.kind === kind),
+  );
+  if (indexed && grey)
+    throw new DataError(
+      directory,
+      `has masks with a palette (${indexed.path}) and grey masks (${grey.path}), whose values mean different things: save all in one way, or name the classes with --classes FILE`,
+    );
+}
+
 function kindOf(masks: readonly Mask[]): MaskKind {
   const kinds = new Set(masks.map(({ kind }) => kind));
   if (kinds.size > 1) return "colour";
@@ -239,7 +268,7 @@ export function labelsIn(
     if (label === undefined)
       throw new DataError(
         mask.path,
-        `has ${maskKind === "colour" ? hex(value) : value} at column ${i % mask.width} of row ${Math.floor(i / mask.width)}, which is none of the ${classes.length} classes`,
+        `has ${maskKind === "colour" ? hex(value) : value} at ${placeOf(i, mask)}, which is none of the ${classes.length} classes`,
       );
     return label;
   });
@@ -252,7 +281,7 @@ export function labelsIn(
 export async function writeMask(
   path: string,
   labels: Uint8Array,
-  { height, width }: Pick<Mask, "height" | "width">,
+  { height, width }: Size,
   { maskKind = "grey", maskValues, palette = [] }: MaskShown,
 ): Promise<void> {
   const size = { height, width };

@@ -11,20 +11,28 @@ export interface Picture {
   readonly pixels: Uint8Array;
 }
 
+/** The picture of a file, perhaps scaled. */
+export interface FilePicture extends Picture {
+  /** The size in the file. */
+  readonly fileSize: Size;
+}
+
+export type Size = Pick<Picture, "height" | "width">;
+
 export interface ReadPictureOptions {
   /** 1 for grey, 3 for red, green and blue. */
   readonly channels: number;
   /** Factor of both sides. Default 1. */
   readonly scale?: number;
   /** The new size, instead of `scale`. */
-  readonly size?: { readonly height: number; readonly width: number };
+  readonly size?: Size;
 }
 
 /**
  * Decodes a PNG, JPEG or another file that sharp reads.
  * @throws DataError where it cannot be read
  */
-export async function readPicture(path: string, options: ReadPictureOptions): Promise<Picture> {
+export async function readPicture(path: string, options: ReadPictureOptions): Promise<FilePicture> {
   const { channels, scale = 1 } = options;
   const bytes = await fileBytes(path);
   try {
@@ -44,7 +52,8 @@ export async function readPicture(path: string, options: ReadPictureOptions): Pr
       .toBuffer({ resolveWithObject: true });
     if (info.channels !== channels)
       throw new Error(`it has ${info.channels} channels where ${channels} are expected`);
-    return { ...size, channels, pixels: new Uint8Array(data) };
+    const fileSize = { height, width };
+    return { ...size, channels, pixels: new Uint8Array(data), fileSize };
   } catch (error) {
     if (error instanceof DataError) throw error;
     throw new DataError(
@@ -84,10 +93,7 @@ export async function writePng(path: string, picture: Picture): Promise<void> {
 const mostPixels = 2 ** 28;
 
 /** @throws DataError where a picture would have more pixels than the limit */
-export function requirePixels(
-  path: string,
-  { width, height }: Pick<Picture, "width" | "height">,
-): void {
+export function requirePixels(path: string, { width, height }: Size): void {
   if (width * height > mostPixels)
     throw new DataError(
       path,

@@ -1,5 +1,6 @@
 import { describeImbalance } from "@halfstep/trainer";
 import type { MaskClasses } from "./masks.js";
+import type { Size } from "./pictures.js";
 
 /** A picture with the class of each pixel. */
 export interface Scene {
@@ -13,6 +14,8 @@ export interface Scene {
   readonly pixels: Uint8Array;
   /** [height, width], the class of each pixel, or `ignored` of masks.ts */
   readonly labels: Uint8Array;
+  /** The file of a picture that is a scene of its own, its size, and the factor by which the scene was scaled. */
+  readonly file?: Size & { readonly path: string; readonly scale: number };
 }
 
 /** Training scenes and held-out scenes of the same kind. */

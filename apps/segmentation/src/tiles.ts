@@ -115,11 +115,14 @@ function placesOf(scenes: readonly Scene[], tile: number): readonly Scene[] {
 
 function requireSize(scenes: readonly Scene[], tile: number): void {
   const small = scenes.find(({ height, width }) => height < tile || width < tile);
-  if (small)
-    throw new DataError(
-      small.name,
-      `is ${small.width}×${small.height} pixels, and tiles are ${tile}×${tile}: take a smaller --tile or a larger --scale`,
-    );
+  if (!small) return;
+  const { name, width, height, file } = small;
+  const scaled = file && file.scale !== 1;
+  const of = scaled ? ` at scale ${file.scale} (the file has ${file.width}×${file.height})` : "";
+  throw new DataError(
+    file?.path ?? name,
+    `is ${width}×${height} pixels${of}, and tiles are ${tile}×${tile}: take a smaller --tile or a larger --scale`,
+  );
 }
 
 function tilesOf(

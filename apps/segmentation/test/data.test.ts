@@ -129,7 +129,7 @@ describe("a folder of pictures and masks", () => {
       "/none/imgs: is not there: check the path",
       "/few: has 1 pictures: at least one to learn from and one to hold out are needed",
       "/maskless/imgs/b.png: has no mask b.png in /maskless/masks",
-      "/sizes/masks/b.png: is 20×5 where /sizes/imgs/b.png is 20×10, both at scale 0.5",
+      "/sizes/masks/b.png: has 40×10 pixels, and /sizes/imgs/b.png has 40×20: save the mask in the size of its picture",
       "/grey: has masks of one grey: there is nothing to learn",
     ]);
   });

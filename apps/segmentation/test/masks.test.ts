@@ -126,6 +126,68 @@ describe("masks with a palette", () => {
     expect(set).toMatchObject({ maskKind: "colour", classes: ["#000000", "#c80000"] });
     expect(set.train[0]?.labels).toEqual(set.heldOut[0]?.labels);
   });
+
+  it("are refused beside grey ones, unless a table says what their values mean", async () => {
+    const grey = encode({ ...size, channels: 1, data: indices });
+    const folder = await folderOf("mixed", indexed, grey);
+    const [first, second] = [0, 1].map((i) => join(folder, "masks", `${i}.png`));
+    await expect(read(folder)).rejects.toThrow(
+      `${folder}: has masks with a palette (${first}) and grey masks (${second}), whose values mean different things: save all in one way, or name the classes with --classes FILE`,
+    );
+    const table = join(scratch, "mixed.txt");
+    writeFileSync(table, "ground 0\nroad 1\ncar 2\n");
+    const set = await read(folder, table);
+    expect(set.train[0]?.labels).toEqual(indices);
+    expect(set.heldOut[0]?.labels).toEqual(indices);
+    // A mask of nothing but black is no grey one among colours.
+    const black = encode({ ...size, channels: 3, data: new Uint8Array(3 * pixels) });
+    expect((await read(await folderOf("black", coloured, black))).maskKind).toBe("colour");
+  });
+});
+
+describe("scaled masks", () => {
+  const odd = { width: 70, height: 53 };
+  const scaledFolder = async (name: string, mask: typeof odd, at: readonly [number, number]) => {
+    const data = new Uint8Array(mask.width * mask.height);
+    for (let i = 0; i < data.length; i++) data[i] = (i >> 2) % 2;
+    data[at[1] * mask.width + at[0]] = 9;
+    const folder = await folderOf(name, encode({ ...mask, channels: 1, data }));
+    for (const i of [0, 1])
+      await sharp({ create: { ...odd, channels: 3, background: "teal" } }).toFile(
+        join(folder, "imgs", `${i}.png`),
+      );
+    const table = join(scratch, `${name}.txt`);
+    writeFileSync(table, "a 0\nb 1\n");
+    return { folder, options: { scale: 0.5, validation: 0.5, seed: 0, classes: table } };
+  };
+
+  it("have what is wrong at its place in the file", async () => {
+    // Half of 70×53 is 35×27, which takes columns 1, 3, 5 … and rows 0, 2, 4 …
+    for (const at of [
+      [1, 0],
+      [41, 26],
+      [69, 52],
+    ] as const) {
+      const { folder, options } = await scaledFolder(`place-${at.join("-")}`, odd, at);
+      await expect(readFolder(folder, options)).rejects.toThrow(
+        `has 9 at column ${at[0]} of row ${at[1]}, which is none of the 2 classes`,
+      );
+    }
+  });
+
+  it("have the size of their pictures before scaling", async () => {
+    const { folder, options } = await scaledFolder("larger", { width: 70, height: 54 }, [0, 0]);
+    await expect(readFolder(folder, options)).rejects.toThrow(
+      /masks\/[01]\.png: has 70×54 pixels, and .*imgs\/[01]\.png has 70×53: save the mask in the size/,
+    );
+  });
+
+  it("are of scenes that know their files", async () => {
+    const { folder, options } = await scaledFolder("known", odd, [0, 1]);
+    const { train } = await readFolder(folder, options);
+    const file = { path: expect.stringMatching(/imgs\/[01]\.png$/), scale: 0.5, ...odd };
+    expect(train[0]).toMatchObject({ width: 35, height: 27, file });
+  });
 });
 
 describe("masks of greys", () => {

@@ -51,6 +51,15 @@ describe("training tiles", () => {
       /^15×40: is 15×40 pixels, and tiles are 16×16: take a smaller --tile or a larger --scale/,
     );
     expect(() => [...coveringTiles([numbered(8, 40)], options)]).toThrow(DataError);
+    const file = { path: "imgs/p 4.png", height: 53, width: 70, scale: 0.5 };
+    const halved = { ...numbered(27, 35), file };
+    expect(() => [...coveringTiles([halved], { ...options, tile: 32 })]).toThrow(
+      /^imgs\/p 4\.png: is 35×27 pixels at scale 0\.5 \(the file has 70×53\), and tiles are 32×32: take/,
+    );
+    const whole = { ...numbered(8, 40), file: { ...file, height: 8, width: 40, scale: 1 } };
+    expect(() => [...coveringTiles([whole], options)]).toThrow(
+      /^imgs\/p 4\.png: is 40×8 pixels, and tiles are 16×16: take/,
+    );
   });
 });
 

@@ -1,6 +1,8 @@
+import { existsSync, realpathSync } from "node:fs";
 import { extname } from "node:path";
 import { DataError } from "@halfstep/data";
 import { fileBytes } from "@halfstep/data/node";
+import { UsageError } from "@halfstep/trainer/cli";
 import { writeWholeFile } from "@halfstep/trainer/node";
 import sharp, { type Sharp } from "sharp";
 
@@ -58,9 +60,16 @@ export async function writePicture(path: string, picture: Picture): Promise<void
   await writeWholeFile(path, await raw(picture).toFormat(format).toBuffer());
 }
 
-/** @throws DataError unless {@link writePicture} knows the ending */
-export function requireWritten(path: string): void {
+/**
+ * Checks where the result of an image is to be written, before it is computed.
+ * @throws DataError unless {@link writePicture} knows the ending; UsageError where the result would replace the image
+ */
+export function requireWritten(path: string, from: string): void {
   formatOf(path);
+  // A result that is not there yet replaces nothing.
+  if (!existsSync(path) || !existsSync(from)) return;
+  if (realpathSync.native(path) === realpathSync.native(from))
+    throw new UsageError(`the result would replace the image ${from}: name another file`);
 }
 
 function formatOf(path: string): (typeof formats)[string] {

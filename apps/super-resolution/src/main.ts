@@ -49,6 +49,7 @@ async function train(options: TrainCommand): Promise<number> {
     ...options,
     task: "super-resolution",
     settings: settings(options),
+    dataFacts: { "training images": pictures.train.length },
   });
   const model = await openModel(run.runtime, options);
   if (options.pretrained !== undefined) {
@@ -104,7 +105,7 @@ async function evaluate(options: EvaluateCommand): Promise<number> {
 }
 
 async function predict(options: PredictCommand): Promise<number> {
-  requireWritten(options.output);
+  requireWritten(options.output, options.input);
   const image = await readPicture(options.input);
   const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
   const model = await openModel(runtime, options);

@@ -19,9 +19,15 @@ export interface JudgedPicture {
   readonly area: Area;
 }
 
+/** An image to learn from, or a part of one. */
+interface TrainingPicture extends Picture {
+  /** Its file. */
+  readonly path: string;
+}
+
 /** Images to learn from, and images to judge by. */
 export interface Pictures {
-  readonly train: readonly Picture[];
+  readonly train: readonly TrainingPicture[];
   readonly test: readonly JudgedPicture[];
 }
 
@@ -32,11 +38,12 @@ export interface Pictures {
  */
 export async function readPictures(directory?: string): Promise<Pictures> {
   if (directory === undefined) {
-    const picture = await readPicture(await photograph());
+    const path = await photograph();
+    const picture = await readPicture(path);
     const { width, height } = picture;
     const seam = Math.floor((width * 3) / 4);
     return {
-      train: [cropped(picture, { x: 0, y: 0, width: seam, height })],
+      train: [{ ...cropped(picture, { x: 0, y: 0, width: seam, height }), path }],
       test: [{ picture, area: { x: seam, y: 0, width: width - seam, height } }],
     };
   }
@@ -49,7 +56,10 @@ export async function readPictures(directory?: string): Promise<Pictures> {
       directory,
       `has ${images.length} images (PNG, JPEG, WebP, TIFF): it needs two, one to learn from and one to judge by`,
     );
-  const pictures = await Promise.all(images.map((name) => readPicture(join(directory, name))));
+  const paths = images.map((name) => join(directory, name));
+  const pictures = await Promise.all(
+    paths.map(async (path): Promise<TrainingPicture> => ({ ...(await readPicture(path)), path })),
+  );
   return {
     train: pictures.filter((_, i) => i % 10 !== 0),
     test: pictures
@@ -73,7 +83,7 @@ export interface Pairs {
 }
 
 export interface PairOptions {
-  readonly pictures: readonly Picture[];
+  readonly pictures: readonly TrainingPicture[];
   /** Pixels of a crop in a row and in a column: a multiple of `scale`. */
   readonly crop: number;
   readonly scale: number;
@@ -95,14 +105,12 @@ export async function* randomPairs(
   first = 0,
 ): AsyncGenerator<Pairs> {
   const { pictures, crop, batchSize, batches, seed } = options;
-  const tiny = pictures.findIndex(({ width, height }) => Math.min(width, height) < crop);
-  if (tiny >= 0) {
-    const { width, height } = pictures[tiny] as Picture;
+  const tiny = pictures.find(({ width, height }) => Math.min(width, height) < crop);
+  if (tiny)
     throw new DataError(
-      `picture ${tiny + 1}`,
-      `has ${width}×${height} pixels, fewer than a crop of ${crop}: lower --crop`,
+      tiny.path,
+      `has ${tiny.width}×${tiny.height} pixels to learn from, fewer than a crop of ${crop}: lower --crop, or leave the image out`,
     );
-  }
   const seeds = permutation(2 ** 16, seed, epoch);
   for (let batch = first; batch < batches; batch++) {
     const generator = new Generator(seeds[batch % seeds.length] as number);

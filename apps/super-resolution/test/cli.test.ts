@@ -1,11 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StorageError } from "@halfstep/trainer";
+import { UsageError } from "@halfstep/trainer/cli";
 import { type Ended, runApp } from "@halfstep/vitest/run-app";
 import sharp from "sharp";
 import { afterAll, describe, expect, it } from "vitest";
-import { writePicture } from "../src/images.js";
+import { requireWritten, writePicture } from "../src/images.js";
 import { photograph } from "../src/pretrained.js";
 
 const folder = mkdtempSync(join(tmpdir(), "halfstep-super-resolution-"));
@@ -33,6 +34,20 @@ describe("what cannot be done is refused in a line", { timeout: 600_000 }, () =>
     await expect(
       writePicture(nowhere, { width: 1, height: 1, pixels: new Uint8Array(3) }),
     ).rejects.toBeInstanceOf(StorageError);
+  });
+
+  it("a result that would replace the image", async () => {
+    const [path, link] = [join(folder, "photo.png"), join(folder, "link.png")];
+    writeFileSync(path, "a photo");
+    symlinkSync(path, link);
+    const ended = await superResolution("predict", path, path);
+    expect(ended).toMatchObject({ code: 2, stdout: "" });
+    expect(last(ended.stderr)).toBe(
+      `error: the result would replace the image ${path}: name another file`,
+    );
+    expect(readFileSync(path, "utf8")).toBe("a photo");
+    expect(() => requireWritten(link, path)).toThrow(UsageError);
+    expect(() => requireWritten(join(folder, "other.png"), path)).not.toThrow();
   });
 
   it("a folder of one image", async () => {

@@ -61,7 +61,10 @@ describe("decibels", () => {
 
 describe("pairs for training", () => {
   const options = {
-    pictures: [numbered(16, 12), numbered(10, 10)],
+    pictures: [
+      { ...numbered(16, 12), path: "photos/a.png" },
+      { ...numbered(10, 10), path: "photos/b.png" },
+    ],
     ...{ crop: 8, scale: 2, batchSize: 3, batches: 4, seed: 1 },
     kernel: "nearest" as const,
   };
@@ -99,7 +102,7 @@ describe("pairs for training", () => {
   it("that are larger than a picture are refused", async () => {
     const pairs = randomPairs({ ...options, crop: 12 }, 0);
     await expect(pairs.next()).rejects.toThrow(
-      /picture 2: has 10×10 pixels, fewer than a crop of 12/,
+      /^photos\/b\.png: has 10×10 pixels to learn from, fewer than a crop of 12: lower --crop, or leave/,
     );
   });
 });

@@ -58,7 +58,7 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
     );
   const { init, tokenizer, features, shape } = await startingPoint(options, data);
   const maxLength = Math.min(options.maxLength, shape.maxPositionEmbeddings);
-  using run = await openRun({ ...runOptionsOf(options), data: factsOf(data, tokenizer) });
+  using run = await openRun({ ...runOptionsOf(options), dataFacts: factsOf(data, tokenizer) });
   const { job } = run;
   if (!isShown && job.size > 1)
     throw new UsageError(

@@ -1,6 +1,7 @@
 import { cpuRuntime, Generator } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import { requireArguments } from "./arguments.js";
+import * as nn from "./index.js";
 import {
   AvgPool1d,
   BatchNorm2d,
@@ -86,7 +87,7 @@ test("layers and options of losses are looked at, too", () => {
     "layer 0 is no module; pass layers one by one",
   );
   expect(() => make(CrossEntropyLoss, 0.1)).toThrow(
-    "new CrossEntropyLoss(options): in place of the options is 0.1; pass an object",
+    "in place of the options is 0.1; pass an object",
   );
 });
 
@@ -161,4 +162,120 @@ test("dropout is a probability", () => {
   expect(() => make(MultiheadAttention, runtime, 4, 2, wrong(-0.1))).toThrow(
     "dropout is -0.1; pass a probability from 0 to 1",
   );
+});
+
+const layer = new Linear(runtime, 2, 2, options);
+
+/** Right arguments of every class that takes a fixed number of them; others take none, or options that may be missing. */
+const right: Readonly<Record<string, readonly unknown[]>> = {
+  ...{ AdaptiveAvgPool2d: [1], PixelShuffle: [2], PixelUnshuffle: [2] },
+  ...{ ELU: [1], LeakyReLU: [0.1], Hardtanh: [0, 1], PReLU: [runtime, 1, 0.25] },
+  ...{
+    BatchNorm1d: [runtime, 2, {}],
+    BatchNorm2d: [runtime, 2, {}],
+    BatchNorm3d: [runtime, 2, {}],
+  },
+  ...{ LayerNorm: [runtime, 2, {}], RMSNorm: [runtime, 2, {}], GroupNorm: [runtime, 1, 2, {}] },
+  ...{ InstanceNorm2d: [runtime, 2, {}], Linear: [runtime, 2, 2, options] },
+  ...{ Conv1d: [runtime, 2, 2, conv], ConvTranspose1d: [runtime, 2, 2, conv] },
+  ...{ Conv2d: [runtime, 2, 2, conv], ConvTranspose2d: [runtime, 2, 2, conv] },
+  ...{ MaxPool1d: [{ kernelSize: 2 }], AvgPool1d: [{ kernelSize: 2 }] },
+  ...{ MaxPool2d: [{ kernelSize: 2 }], AvgPool2d: [{ kernelSize: 2 }] },
+  ...{ LSTM: [runtime, 2, 2, options], GRU: [runtime, 2, 2, options] },
+  ...{ LSTMCell: [runtime, 2, 2, options], GRUCell: [runtime, 2, 2, options] },
+  ...{ MultiheadAttention: [runtime, 2, 1, options], Embedding: [runtime, 2, 2, options] },
+  ...{ Dropout: [options], Flatten: [{}], GELU: [{}], Softplus: [{}], Upsample: [{ scale: 2 }] },
+  ...{ ModuleList: [[layer]], ModuleDict: [{ layer }] },
+  ...{ ReLU: [], Sigmoid: [], SiLU: [], Tanh: [] },
+};
+
+/** Those that take any number of layers, have tests of their own, or are no layers. */
+const others = ["Generator", "Lora", "Loss", "Module", "Sequential", "StateDictError"];
+
+const layers = Object.entries(nn).filter(
+  ([name]) => /^[A-Z]/.test(name) && !others.includes(name),
+) as [name: string, type: new (...given: readonly unknown[]) => unknown][];
+
+test.each(layers)("%s refuses an argument too many", (name, type) => {
+  const given = right[name] ?? (name.endsWith("Loss") ? [{}] : ["missing in the table"]);
+  expect(() => make(type, ...given, undefined)).not.toThrow();
+  const tooMany = (surplus: unknown) => () => make(type, ...given, surplus);
+  expect(tooMany(5)).toThrow(/^new \w+\(.*\): 5 is an argument too many; leave it out$/);
+  expect(tooMany(true)).toThrow("leave it out, because tensors are never changed in place");
+});
+
+test("torch's inplace is refused with the reason", () => {
+  const reason = "leave it out, because tensors are never changed in place";
+  expect(() => make(nn.ReLU, { inplace: true })).toThrow(
+    `new ReLU(): an object is an argument too many; ${reason}`,
+  );
+  expect(() => make(nn.Dropout, { generator, inplace: true })).toThrow(
+    `there is no option inplace; ${reason}`,
+  );
+});
+
+const flags: Readonly<Record<string, readonly string[]>> = {
+  ...{ Linear: ["bias"], Conv1d: ["bias"], ConvTranspose1d: ["bias"] },
+  ...{ Conv2d: ["bias"], ConvTranspose2d: ["bias"], MultiheadAttention: ["bias"] },
+  ...{ LSTMCell: ["bias"], GRUCell: ["bias"] },
+  LSTM: ["bias", "batchFirst", "bidirectional"],
+  GRU: ["bias", "batchFirst", "bidirectional"],
+  ...{ LayerNorm: ["affine", "bias"], GroupNorm: ["affine", "bias"] },
+  ...{ RMSNorm: ["affine"], InstanceNorm2d: ["affine"], BatchNorm2d: ["affine"] },
+  ...{ MaxPool1d: ["ceilMode"], MaxPool2d: ["ceilMode"] },
+  ...{ AvgPool1d: ["ceilMode", "countIncludePad"], AvgPool2d: ["ceilMode", "countIncludePad"] },
+  Upsample: ["alignCorners"],
+};
+
+test.each(Object.entries(flags))("%s takes true and false alone for %s", (name, names) => {
+  const given = right[name] as readonly unknown[];
+  const { [name]: type } = Object.fromEntries(layers);
+  for (const flag of names)
+    for (const wrong of ["false", 0, 1, null]) {
+      const wrongly = { ...(given.at(-1) as object), [flag]: wrong };
+      expect(() => make(type, ...given.slice(0, -1), wrongly)).toThrow(
+        `${flag} is ${JSON.stringify(wrong)}; pass true or false`,
+      );
+    }
+});
+
+test.each<[type: unknown, given: readonly unknown[], text: string]>([
+  [Linear, [runtime, 2, 2, { generator, weightInit: "zeros" }], 'weightInit is "zeros"; pass a'],
+  [nn.Embedding, [runtime, 2, 2, { generator, weightInit: 0 }], "weightInit is 0; pass a function"],
+  [nn.Dropout, [{ generator, p: "0.5" }], 'p is "0.5"; pass a probability from 0 to 1'],
+  [Softplus, [{ threshold: "20" }], 'threshold is "20"; pass a number'],
+  [Hardtanh, [2, 1], "min is 2, above max, 1; pass min ≤ max"],
+  [
+    MaxPool2d,
+    [{ kernelSize: [4, 2], padding: 2 }],
+    "padding is 2; pass at most half of kernelSize",
+  ],
+  [AvgPool1d, [{ kernelSize: 3, padding: 2 }], "padding is 2; pass at most half of kernelSize, 3"],
+  [Upsample, [{ scale: 0 }], "scale is 0; pass a number above 0"],
+  [Upsample, [{ size: 4 }], "size is 4; pass a list of whole numbers above 0"],
+  [Upsample, [], "neither a size nor a scale"],
+  [nn.ModuleList, [layer], "modules is a Linear; pass a list of modules"],
+  [nn.ModuleDict, [[layer]], "modules is a list of 1; pass modules by name"],
+])("options of other kinds are refused when a layer is made: %#", (type, given, text) => {
+  expect(() => make(type, ...given)).toThrow(text);
+});
+
+test("functions of models name what is no model, and what they do not have", () => {
+  const state = {};
+  const call =
+    (fn: unknown, ...given: readonly unknown[]) =>
+    () =>
+      (fn as (...given: readonly unknown[]) => unknown)(...given);
+  expect(call(nn.recordStatistics, {})).toThrow(
+    "recordStatistics(model): model is an object; pass",
+  );
+  expect(call(nn.evaluationMode, undefined)).toThrow("model is missing; pass a module");
+  expect(call(nn.loadTorchStateDict, layer, state, { strct: false })).toThrow("no option strct");
+  expect(() => layer.loadStateDict(state, { strct: false } as object)).toThrow(
+    "loadStateDict(state, { strict? }): there is no option strct; pass any of strict",
+  );
+  expect(() => layer.loadStateDict(state, { strict: "no" } as object)).toThrow(
+    "pass true or false",
+  );
+  expect(() => layer.train("false" as never)).toThrow('mode is "false"; pass true or false');
 });

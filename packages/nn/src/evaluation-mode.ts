@@ -1,3 +1,4 @@
+import { requireArguments } from "./arguments.js";
 import type { Module } from "./module.js";
 
 /**
@@ -13,6 +14,7 @@ import type { Module } from "./module.js";
  * }
  */
 export function evaluationMode(model: Module): () => void {
+  requireArguments("evaluationMode(model)", model);
   // Outer modules come before their parts, which `train()` also sets.
   const modes = [...model.namedModules()].map(([, module]) => [module, module.isTraining] as const);
   model.eval();

@@ -8,8 +8,9 @@ import {
   traceOps,
   type Variable,
 } from "@halfstep/tensor/functional";
+import { requireArguments } from "./arguments.js";
 import type { Module } from "./module.js";
-import { storedDType, whileUnder } from "./recipe.js";
+import { requireMatches, storedDType, whileUnder } from "./recipe.js";
 
 /** One op of a model's forward pass under a recipe. */
 export interface ExplainedOp {
@@ -33,6 +34,8 @@ export interface ExplainedOp {
  * console.log(explain(recipeOf("O2"), new DigitsCnn(runtime, { seed: 0 })));
  */
 export function explain(recipe: Recipe, model: Module, ...inputs: readonly unknown[]): string {
+  requireArguments("explain(recipe, model)", recipe, model);
+  requireMatches(model, recipe);
   const isRunnable = inputs.length > 0 || model.exampleInputs !== undefined;
   const names = new Map(
     [...model.namedModules()].map(([path, module]) => [path, labelOf(path, module)]),
@@ -58,6 +61,7 @@ export function explainOps(
   model: Module,
   ...inputs: readonly unknown[]
 ): readonly ExplainedOp[] {
+  requireArguments("explainOps(recipe, model)", recipe, model);
   const stored = storedDTypes(recipe, model);
   const [parameter] = stored.keys();
   if (!parameter) throw new TypeError("explain() needs a model with parameters: this one has none");

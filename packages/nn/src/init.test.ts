@@ -6,6 +6,8 @@ import {
   Generator,
   kaimingNormal,
   kaimingUniform,
+  normal,
+  uniform,
   xavierNormal,
   xavierUniform,
 } from "./index.js";
@@ -77,4 +79,15 @@ test("names that are not known are refused with the known ones", () => {
   expect(draw({ mode: "fan_out" })).toThrow('mode is "fan_out"; pass "fanIn" or "fanOut"');
   expect(draw({ nonlinearity: "gelu" })).toThrow('nonlinearity is "gelu"; pass "linear"');
   expect(draw({ slope: 1 })).toThrow("there is no option slope; pass any of a, mode, nonlinearity");
+});
+
+test("bounds and deviations in the wrong order are refused", () => {
+  const generator = new Generator(1);
+  expect(() => uniform([2], generator, 2, 1)).toThrow("low is 2 and high is 1; pass numbers with");
+  expect(() => uniform([2], generator, "0" as never, 1)).toThrow('low is "0" and high is 1');
+  expect(() => normal([2], generator, 0, -1)).toThrow("mean is 0 and std is -1; pass numbers with");
+  expect(() => xavierUniform([2, 2], generator, "2" as never)).toThrow(
+    'gain is "2"; pass a number',
+  );
+  expect([...uniform([2], generator, 1, 1), ...normal([1], generator, 3, 0)]).toEqual([1, 1, 3]);
 });

@@ -70,21 +70,41 @@ function sample(shape: readonly number[], draw: () => number): Float32Array {
   return values;
 }
 
-/** Uniform numbers from [low, high), in float32. */
-export const uniform = (
+/**
+ * Uniform numbers from [low, high), in float32.
+ *
+ * @throws RangeError for bounds that are no numbers, or in the wrong order
+ */
+export function uniform(
   shape: readonly number[],
   generator: Generator,
   low = 0,
   high = 1,
-): Float32Array => sample(shape, () => low + (high - low) * generator.uniform());
+): Float32Array {
+  if (!(Number.isFinite(low) && Number.isFinite(high) && low <= high))
+    throw new RangeError(
+      `uniform(shape, generator, low?, high?): low is ${shown(low)} and high is ${shown(high)}; pass numbers with low ≤ high`,
+    );
+  return sample(shape, () => low + (high - low) * generator.uniform());
+}
 
-/** Normal numbers, in float32. */
-export const normal = (
+/**
+ * Normal numbers, in float32.
+ *
+ * @throws RangeError for a mean that is no number, and a deviation that is no number from 0 on
+ */
+export function normal(
   shape: readonly number[],
   generator: Generator,
   mean = 0,
   std = 1,
-): Float32Array => sample(shape, () => mean + std * generator.normal());
+): Float32Array {
+  if (!(Number.isFinite(mean) && Number.isFinite(std) && std >= 0))
+    throw new RangeError(
+      `normal(shape, generator, mean?, std?): mean is ${shown(mean)} and std is ${shown(std)}; pass numbers with std ≥ 0`,
+    );
+  return sample(shape, () => mean + std * generator.normal());
+}
 
 /** Fills with zeros. */
 export const zeros: Initializer = (shape) => new Float32Array(shape.reduce((a, b) => a * b, 1));
@@ -125,6 +145,7 @@ export const kaimingNormal = (
 ): Float32Array => normal(shape, generator, 0, kaimingStd(shape, options));
 
 function xavierStd(shape: readonly number[], gain: number): number {
+  if (!Number.isFinite(gain)) throw new RangeError(`gain is ${shown(gain)}; pass a number`);
   const { fanIn, fanOut } = fansOf(shape);
   return gain * Math.sqrt(2 / (fanIn + fanOut));
 }

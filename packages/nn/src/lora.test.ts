@@ -149,7 +149,9 @@ test("a head is trained whole, with the names that PEFT saves it under", async (
 });
 
 test("what is wrong is named", () => {
-  expect(() => new Lora(new Model(), { ...options, rank: 0 })).toThrow("LoRA has rank 0");
+  expect(() => new Lora(new Model(), { ...options, rank: 0 })).toThrow(
+    "rank is 0; pass a whole number",
+  );
   expect(() => new Lora(new Model(), { ...options, targets: ["query"] })).toThrow(
     "there is no linear layer query: take some of c_attn, head",
   );
@@ -157,6 +159,13 @@ test("what is wrong is named", () => {
   expect(() => new Lora(new Model(), { ...options, trained: ["score"] })).toThrow(
     "there is no module score to train whole",
   );
+  const wrong = (given: object) => () => new Lora(new Model(), { ...options, ...given });
+  expect(wrong({ loraDropout: 0.1 })).toThrow("there is no option loraDropout; pass any of rank,");
+  expect(wrong({ targets: "query" })).toThrow('targets is "query"; pass a list of names');
+  expect(wrong({ alpha: "8" })).toThrow('alpha is "8"; pass a number');
+  expect(wrong({ frozen: "int8" })).toThrow('frozen is "int8"; pass "float32" or "float16"');
+  expect(() => new Lora({} as never, options)).toThrow("model is an object; pass a module");
+  expect(() => new Lora(new Model(), undefined as never)).toThrow("the options are missing");
   const lora = new Lora(new Model(), options);
   const other = { "base_model.model.c_proj.lora_A.weight": state(golden.a, [2, 6]) };
   expect(() => lora.loadTorchStateDict(other)).toThrow(StateDictError);

@@ -7,6 +7,7 @@ import {
   type Tensor,
   type Variable,
 } from "@halfstep/tensor/functional";
+import { requireArguments } from "./arguments.js";
 import { defaultUniform } from "./init.js";
 import { interceptForward } from "./intercept.js";
 import { Linear } from "./layers/linear.js";
@@ -104,17 +105,13 @@ export class Lora {
   }
 
   /**
-   * @throws RangeError where a target is no linear layer of the model, or a trained module none of its modules, and for a rank that is no
-   * whole number above 0
+   * @throws RangeError where a target is no linear layer of the model, or a trained module none of its modules, for a rank that is no
+   * whole number above 0, and for an unknown option.
    */
-  constructor(
-    model: Module,
-    { rank, alpha = rank, targets, trained = [], seed, frozen }: LoraOptions,
-  ) {
-    if (!Number.isSafeInteger(rank) || rank < 1)
-      throw new RangeError(`LoRA has rank ${rank}: it must be a whole number above 0`);
-    if (!Number.isFinite(alpha))
-      throw new RangeError(`LoRA has alpha ${alpha}: it must be a number`);
+  constructor(model: Module, options: LoraOptions) {
+    const call = "new Lora(model, { rank, targets, seed, alpha?, trained?, frozen? })";
+    requireArguments(call, model, options);
+    const { rank, alpha = rank, targets, trained = [], seed, frozen } = options;
     const isTarget = (name: string, target: string): boolean =>
       name === target || name.endsWith(`.${target}`);
     const modules = [...model.namedModules()]

@@ -110,3 +110,44 @@ test("the mean is the default", async () => {
   const mean = await new nn.L1Loss().forward(a, b).item();
   expect(mean * 4).toBeCloseTo(await new nn.L1Loss(sum).forward(a, b).item(), 5);
 });
+
+test.each<[name: keyof typeof nn, options: object, text: string]>([
+  [
+    "CrossEntropyLoss",
+    { ignore_index: 1 },
+    "there is no option ignore_index; pass any of weight, ",
+  ],
+  ["CrossEntropyLoss", { labelSmoothing: 2 }, "labelSmoothing is 2; pass a number from 0 to 1"],
+  ["CrossEntropyLoss", { weight: [1, 2] }, "weight is a list of 2; pass a tensor"],
+  ["NLLLoss", { ignoreIndex: "1" }, 'ignoreIndex is "1"; pass a whole number'],
+  ["MSELoss", { reduction: "avg" }, 'reduction is "avg"; pass "mean" or "sum" or "none"'],
+  ["MSELoss", { reduction: "batchMean" }, 'reduction is "batchMean"; pass "mean" or "sum"'],
+  ["L1Loss", { beta: 1 }, "there is no option beta; pass any of reduction"],
+  ["SmoothL1Loss", { beta: -1 }, "beta is -1; pass a number from 0 on"],
+  ["HuberLoss", { delta: 0 }, "delta is 0; pass a number above 0"],
+  ["KLDivLoss", { logTarget: "no" }, 'logTarget is "no"; pass true or false'],
+  ["PoissonNLLLoss", { logInput: 0 }, "logInput is 0; pass true or false"],
+  ["GaussianNLLLoss", { full: 1 }, "full is 1; pass true or false"],
+  ["BCEWithLogitsLoss", { posWeight: 2 }, "posWeight is 2; pass a tensor"],
+  ["CTCLoss", { blank: -1 }, "blank is -1; pass a whole number from 0 on"],
+  ["MarginRankingLoss", { margin: "1" }, 'margin is "1"; pass a number'],
+  ["TripletMarginLoss", { swap: 1 }, "swap is 1; pass true or false"],
+  ["MultiMarginLoss", { p: 3 }, "p is 3; pass 1 or 2"],
+])("%s refuses what its function would, when it is made: %#", (name, options, text) => {
+  const all: Readonly<Record<string, unknown>> = nn;
+  const type = all[name] as new (options: object) => unknown;
+  expect(() => new type(options)).toThrow(text);
+  expect(() => new type(options)).toThrow(`new ${name}({ `);
+});
+
+test("a loss of one's own has any options", () => {
+  class Weighted extends nn.Loss<{ readonly factor: number }> {
+    forward(x: Tensor): Tensor {
+      return x.mul(this.options.factor);
+    }
+  }
+  expect(new Weighted({ factor: 2 }).options).toEqual({ factor: 2 });
+  expect(() => new Weighted(2 as never)).toThrow(
+    "options is 2; pass an object, such as { reduction",
+  );
+});

@@ -7,6 +7,7 @@ import {
   Variable,
   withScope,
 } from "@halfstep/tensor/functional";
+import { requireArguments } from "./arguments.js";
 import {
   type ForwardHook,
   type ForwardPreHook,
@@ -133,6 +134,7 @@ export abstract class Module {
 
   /** Puts the module and its parts into training mode, or with `false` into evaluation mode. */
   train(mode = true): this {
+    requireArguments("train(mode?)", mode);
     for (const [, module] of this.namedModules()) module.#isTraining = mode;
     return this;
   }
@@ -191,7 +193,9 @@ export abstract class Module {
    *
    * @throws StateDictError that lists every missing, unexpected and misshapen name.
    */
-  loadStateDict(state: StateDict, { strict = true }: LoadOptions = {}): StateDictKeys {
+  loadStateDict(state: StateDict, options: LoadOptions = {}): StateDictKeys {
+    requireArguments("loadStateDict(state, { strict? })", state, options);
+    const { strict = true } = options;
     return loadStateDict(this.namedVariables(), state, strict);
   }
 

@@ -186,3 +186,25 @@ module           parameters  ops
 4 (Linear)       float32     float32`,
   );
 });
+
+test("an exception for a module that the model lacks is refused, and nothing changes", () => {
+  const model = small();
+  const under = (modules: object) => () =>
+    applyRecipe(model, recipeOf({ extends: "O2", modules } as never));
+  expect(under({ "nothing.here": "float32" })).toThrow(
+    'the recipe has an exception for "nothing.here", which no module of Sequential matches: it has 0, 1, 2, 3, 4',
+  );
+  class Net extends Sequential {
+    readonly classifier: Linear = new Linear(runtime, 2, 2, { generator: new Generator(1) });
+  }
+  const misspelt = recipeOf({ extends: "O2", modules: { clasifier: "float32" } });
+  expect(() => applyRecipe(new Net(), misspelt)).toThrow('the nearest is "classifier"');
+  expect(() => explain(misspelt, new Net())).toThrow('the nearest is "classifier"');
+  expect(under({ "5.*": "float32", "4": "float32" })).toThrow('"5.*"');
+  expect(storage(model)["0.weight"]).toBe("float32");
+  expect(under({ "*": "float32" })).not.toThrow();
+  expect(() => applyRecipe(model, "O2" as never)).toThrow(
+    'applyRecipe(model, recipe): recipe is "O2"; pass a recipe, such as recipeOf("O2")',
+  );
+  expect(() => applyRecipe({} as never, misspelt)).toThrow("model is an object; pass a module");
+});

@@ -7,8 +7,10 @@ import {
   wholeRegion,
 } from "@halfstep/autocast";
 import { castAll } from "@halfstep/tensor/functional";
+import { requireArguments } from "./arguments.js";
 import { interceptForward } from "./intercept.js";
 import type { Module, StoredVariable } from "./module.js";
+import { nearestName } from "./nearest-name.js";
 
 interface Applied {
   readonly recipe: Recipe;
@@ -24,6 +26,9 @@ const applied = new WeakMap<Module, Applied>();
  *
  * The parameters become new variables where their dtype changes, so call it outside steps and before the optimizer is made.
  *
+ * Each pattern of `recipe.modules` has to match a module of this model, with wildcards too: an exception that holds nowhere is a misspelt
+ * one. A recipe for several models names what they all have.
+ *
  * ```ts
  * const recipe = recipeOf("O2");
  * applyRecipe(model, recipe);
@@ -31,8 +36,12 @@ const applied = new WeakMap<Module, Applied>();
  * const optimizer = new AdamW(runtime.target, groups, { storage: "master" });
  * const loss = withRecipe(recipe, () => crossEntropy(model.forward(x), labels));
  * ```
+ *
+ * @throws TypeError for what is no module or no recipe, and for a pattern that matches no module.
  */
 export function applyRecipe<M extends Module>(model: M, recipe: Recipe): M {
+  requireArguments("applyRecipe(model, recipe)", model, recipe);
+  requireMatches(model, recipe);
   applied.get(model)?.undo();
   applied.delete(model);
   model.store((variable) => storedDType(recipe, variable));
@@ -42,6 +51,7 @@ export function applyRecipe<M extends Module>(model: M, recipe: Recipe): M {
 
 /** Calls `fn` while the model runs by another recipe than the applied one; its parameters do not change. */
 export function whileUnder<T>(model: Module, recipe: Recipe, fn: () => T): T {
+  requireMatches(model, recipe);
   const before = applied.get(model);
   before?.undo();
   const undo = interceptForRecipe(model, recipe);
@@ -52,6 +62,24 @@ export function whileUnder<T>(model: Module, recipe: Recipe, fn: () => T): T {
     if (before) applied.set(model, { ...before, undo: interceptForRecipe(model, before.recipe) });
   }
 }
+
+/** Throws a TypeError where an exception of the recipe matches no module of the model. */
+export function requireMatches(model: Module, recipe: Recipe): void {
+  const patterns = Object.entries(recipe.modules);
+  if (patterns.length === 0) return;
+  const paths = [...model.namedModules()].map(([path]) => path);
+  for (const [pattern, precision] of patterns) {
+    const alone = { ...recipe, modules: { [pattern]: precision } };
+    if (paths.some((path) => modulePrecisionOf(alone, path))) continue;
+    const nearest = nearestName(pattern, paths);
+    throw new TypeError(
+      `the recipe has an exception for "${pattern}", which no module of ${model.constructor.name} matches: ${nearest === undefined ? `it has ${paths.slice(1, 1 + mostShown).join(", ")}` : `the nearest is "${nearest}"`}`,
+    );
+  }
+}
+
+/** Modules that a message lists: a model has hundreds. */
+const mostShown = 6;
 
 /** The dtype that a recipe stores a variable in. */
 export function storedDType(recipe: Recipe, { path, module, isBuffer }: StoredVariable): CastDType {

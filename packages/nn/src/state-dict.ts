@@ -1,6 +1,6 @@
 import { isInteger } from "@halfstep/formats/dtypes";
 import { type ElementsOf, noGrad, type Variable } from "@halfstep/tensor/functional";
-import { shown } from "./arguments.js";
+import { requireArguments, shown } from "./arguments.js";
 import { StateDictError } from "./errors.js";
 import { nearestName } from "./nearest-name.js";
 
@@ -44,11 +44,13 @@ export interface StateDictOptions {
 
 export async function stateDictOf(
   variables: NamedVariables,
-  { dtype: asked }: StateDictOptions = {},
+  options: StateDictOptions = {},
 ): Promise<StateDict> {
+  requireArguments("stateDict({ dtype? })", options);
+  const { dtype: asked } = options;
   if (asked !== undefined && asked !== "float32")
     throw new RangeError(
-      `dtype is ${String(asked)}: a state dict is of "float32", or as it is stored`,
+      `dtype is ${shown(asked)}: a state dict is of "float32", or as it is stored`,
     );
   const entries = [...byName(variables)].map(
     async ([path, variable]): Promise<[string, SavedTensor]> => {

@@ -1,4 +1,5 @@
 import { amax, eq, mean, noGrad, stack, std, type Tensor } from "@halfstep/tensor/functional";
+import { requireArguments } from "./arguments.js";
 import { hookGradient, type RemoveHook } from "./hooks.js";
 import type { Module } from "./module.js";
 
@@ -46,6 +47,7 @@ export interface RecordedStatistics {
  * ```
  */
 export function recordStatistics(model: Module): RecordedStatistics {
+  requireArguments("recordStatistics(model)", model);
   let seen: Record<string, { activation: Tensor; gradient?: Tensor }> = {};
   const removing: RemoveHook[] = [];
   for (const [path, module] of model.namedModules()) {

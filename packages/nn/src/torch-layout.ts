@@ -1,4 +1,5 @@
 import type { Variable } from "@halfstep/tensor/functional";
+import { requireArguments } from "./arguments.js";
 import type { LoadOptions } from "./module.js";
 import { Module } from "./module.js";
 import {
@@ -57,6 +58,7 @@ export async function torchStateDict(
   model: Module,
   options: StateDictOptions = {},
 ): Promise<StateDict> {
+  requireArguments("torchStateDict(model, { dtype? })", model, options);
   const places = placesIn(model);
   const state = await stateDictOf(model.namedVariables(), options);
   const named = places.map(({ path, name, order }) => {
@@ -77,9 +79,11 @@ export async function torchStateDict(
 export function loadTorchStateDict(
   model: Module,
   state: StateDict,
-  { strict = true }: LoadOptions = {},
+  options: LoadOptions = {},
 ): StateDictKeys {
   requireState("loadTorchStateDict(model, state)", state);
+  requireArguments("loadTorchStateDict(model, state, { strict? })", model, state, options);
+  const { strict = true } = options;
   const places = placesIn(model);
   const given = unstackedIn(model, withoutExtras(model, withBase(model, state, places)));
   const laidOut = Object.fromEntries(

@@ -1,4 +1,5 @@
 import { averageSums } from "@halfstep/kernels/optimizers";
+import { shown } from "./checks.js";
 import type { ClippableOptimizer } from "./clip.js";
 
 /**
@@ -21,8 +22,8 @@ import type { ClippableOptimizer } from "./clip.js";
  * @throws RangeError for a count that is not positive.
  */
 export function averageGradients<B>(optimizer: ClippableOptimizer<B>, count: number): void {
-  if (!(count > 0 && count < Number.POSITIVE_INFINITY))
-    throw new RangeError(`count is ${count}: give the positive number of samples or tokens`);
+  if (typeof count !== "number" || !(count > 0 && count < Number.POSITIVE_INFINITY))
+    throw new RangeError(`count is ${shown(count)}: give the positive number of samples or tokens`);
   for (const { buffer, offset, length, dtype } of optimizer.gradients())
     optimizer.target.launch(averageSums({ buffer, offset, length, dtype }, { parts: count }));
 }

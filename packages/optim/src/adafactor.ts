@@ -2,7 +2,7 @@ import type { Binding } from "@halfstep/device";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 import { adafactorRule, factoredLayout, factoredMoments } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
-import { requireNumber } from "./checks.js";
+import { requireNumber, shown } from "./checks.js";
 import { FlatOptimizer } from "./flat-optimizer.js";
 import { type FlatTensors, orderedSegments } from "./flat-tensors.js";
 import type { GroupExtension } from "./group-extension.js";
@@ -64,8 +64,12 @@ const algorithm: Algorithm<AdafactorGroupOptions> = {
   }),
   validate(options) {
     const { beta2Decay, eps, d } = options;
+    if (!Array.isArray(eps) || eps.length !== 2)
+      throw new RangeError(
+        `eps is ${shown(eps)}: give two numbers, the first of which may be null`,
+      );
     if (!(beta2Decay <= 0 && Number.isFinite(beta2Decay)))
-      throw new RangeError(`beta2Decay is ${beta2Decay}: it must be a number of at most 0`);
+      throw new RangeError(`beta2Decay is ${shown(beta2Decay)}: it must be a number of at most 0`);
     requireNumber("eps[0]", eps1Of(options), 2 ** -63);
     requireNumber("eps[1]", eps[1], 0);
     requireNumber("d", d, 1);

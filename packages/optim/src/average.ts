@@ -9,7 +9,7 @@ import {
   exactParameters,
   type KeptParameters,
 } from "@halfstep/kernels/optimizers";
-import { requireOptimizer } from "./checks.js";
+import { requireOptimizer, requireState } from "./checks.js";
 import { AverageStateError, OptimizerStateError } from "./errors.js";
 import { type FlatTensors, flatLength, valuesOf } from "./flat-tensors.js";
 import { type RateColumns, RateTable } from "./rate-table.js";
@@ -206,7 +206,9 @@ export class ParameterAverage<B> {
    *
    * @throws OptimizerStateError, before anything is changed, where it is another kind of average or of another model.
    */
-  loadStateDict({ average: name, groups }: AverageStateDict): void {
+  loadStateDict(stateDict: AverageStateDict): void {
+    requireState("an average", stateDict, ["average", "groups"]);
+    const { average: name, groups } = stateDict;
     if (name !== this.#name)
       throw new OptimizerStateError(
         `the state is one of ${name}, not of ${this.#name}: make the average that was saved`,

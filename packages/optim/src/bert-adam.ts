@@ -2,6 +2,7 @@ import type { ResidentTarget } from "@halfstep/kernels";
 import { bertAdamRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { noBiasCorrections, requireBetas, requireEps } from "./bias-correction.js";
+import { shown } from "./checks.js";
 import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 import type { Schedule } from "./schedules/schedule.js";
@@ -79,16 +80,20 @@ const algorithm: Algorithm<BertAdamGroupOptions> = {
     requireEps(eps, "eps", 1e-6);
     if (!Number.isFinite(maxGradNorm))
       throw new RangeError(
-        `maxGradNorm is ${maxGradNorm}: it must be a number, -1 for no clipping`,
+        `maxGradNorm is ${shown(maxGradNorm)}: it must be a number, -1 for no clipping`,
       );
-    if (!(schedule in schedules))
+    if (!Object.hasOwn(schedules, schedule))
       throw new RangeError(
-        `schedule is ${schedule}: choose one of ${Object.keys(schedules).join(", ")}`,
+        `schedule is ${shown(schedule)}: choose one of ${Object.keys(schedules).join(", ")}`,
       );
-    if (warmup !== -1 && !(warmup >= 0 && warmup < 1))
-      throw new RangeError(`warmup is ${warmup}: it must be from 0 to less than 1, or -1 for none`);
+    if (typeof warmup !== "number" || (warmup !== -1 && !(warmup >= 0 && warmup < 1)))
+      throw new RangeError(
+        `warmup is ${shown(warmup)}: it must be from 0 to less than 1, or -1 for none`,
+      );
     if (tTotal !== -1 && !(Number.isSafeInteger(tTotal) && tTotal > 0))
-      throw new RangeError(`tTotal is ${tTotal}: it must be a number of steps, or -1 for none`);
+      throw new RangeError(
+        `tTotal is ${shown(tTotal)}: it must be a number of steps, or -1 for none`,
+      );
   },
   columns({ schedule, warmup, tTotal }) {
     const make = schedules[schedule];

@@ -15,6 +15,10 @@ export function requireFlat(
 /** Throws unless `params` is a list of groups, each with flat parameters of its own, or what {@link requireFlat} takes. */
 export function requireGroups(name: string, params: unknown): void {
   if (!Array.isArray(params)) requireFlat(name, params as { readonly segments?: unknown });
+  else if (params.length === 0)
+    throw new TypeError(
+      `${name} takes at least one group of parameters, and the list is empty: pass flatten(model.parameters()), or [{ params: flatten(…), …options }]`,
+    );
   else for (const group of params) requireFlat(name, group?.params);
 }
 
@@ -22,7 +26,7 @@ export function requireGroups(name: string, params: unknown): void {
 export function requireOptions(name: string, options: unknown): void {
   if (typeof options !== "object" || options === null || Array.isArray(options))
     throw new TypeError(
-      `${name} takes options in an object, not ${String(options)}: pass { lr: … } and the like`,
+      `${name} takes options in an object, not ${shown(options)}: pass { lr: … } and the like`,
     );
 }
 
@@ -60,6 +64,35 @@ export function requireSegments<B>({ segments }: FlatTensors<B>): void {
   }
 }
 
+/** A value as errors name it: the string "0.5" looks like no number. */
+export function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "function") return "a function";
+  if (Array.isArray(value)) return `[${value.map(shown).join(", ")}]`;
+  if (value instanceof Promise) return "a promise";
+  return typeof value === "object" && value !== null ? "an object" : String(value);
+}
+
+/** Throws a TypeError unless `value` is a boolean: the string "false" of a command line would count as true. */
+export function requireBoolean(option: string, value: unknown): void {
+  if (typeof value !== "boolean")
+    throw new TypeError(`${option} is ${shown(value)}: it must be true or false`);
+}
+
+/** Throws unless `value` is a number above 0, or Infinity. */
+export function requirePositive(option: string, value: unknown): void {
+  if (typeof value !== "number" || !(value > 0))
+    throw new RangeError(`${option} is ${shown(value)}: it must be a positive number`);
+}
+
+/** Throws for arguments of a method that has none, such as torch's `set_to_none`. */
+export function requireNone(call: string, given: readonly unknown[]): void {
+  if (given.some((each) => each !== undefined))
+    throw new TypeError(
+      `${call} takes no arguments, and was given ${shown(given[0])}: leave it out`,
+    );
+}
+
 /** Throws unless `value` is a finite number with `least ≤ value ≤ most`, for example for the string "0.1" of a command line. */
 export function requireNumber(
   option: string,
@@ -69,7 +102,7 @@ export function requireNumber(
 ): void {
   if (typeof value !== "number" || !(value >= least && value <= most))
     throw new RangeError(
-      `${option} is ${value}: it must be a number ${most === Number.MAX_VALUE ? `of at least ${least}` : `from ${least} to ${most}`}`,
+      `${option} is ${shown(value)}: it must be a number ${most === Number.MAX_VALUE ? `of at least ${least}` : `from ${least} to ${most}`}`,
     );
 }
 
@@ -89,23 +122,28 @@ export function requireNames(what: string, options: object, names: readonly stri
 
 export function requireOneOf(option: string, value: string, choices: readonly string[]): void {
   if (!choices.includes(value))
-    throw new RangeError(`${option} is ${value}: choose one of ${choices.join(", ")}`);
+    throw new RangeError(`${option} is ${shown(value)}: choose one of ${choices.join(", ")}`);
 }
 
-/** Refuses a promise, whose `await` was forgotten, and what is no state at all. */
-export function requireState(state: unknown): void {
+/** Refuses a promise, whose `await` was forgotten, and what lacks members of a state of `what`. */
+export function requireState(what: string, state: unknown, members: readonly string[]): void {
   const isObject = typeof state === "object" && state !== null;
-  if (isObject && !("then" in state)) return;
-  throw new OptimizerStateError(
-    isObject
-      ? "the state is a promise: write loadStateDict(await optimizer.stateDict())"
-      : `the state is ${String(state)}: load what stateDict() gave`,
-  );
+  if (isObject && "then" in state)
+    throw new OptimizerStateError(
+      "the state is a promise: write loadStateDict(await optimizer.stateDict())",
+    );
+  if (!isObject)
+    throw new OptimizerStateError(`the state is ${shown(state)}: load what stateDict() gave`);
+  const missing = members.find((name) => !(name in state));
+  if (missing !== undefined)
+    throw new OptimizerStateError(
+      `the state has no member ${missing}, so it is no state of ${what}: load what stateDict() of ${what} gave`,
+    );
 }
 
 export function requireSeed(seed: number): void {
   if (!Number.isSafeInteger(seed) || seed < 0)
-    throw new RangeError(`seed is ${seed}: it must be a whole number from 0 to 2^53 - 1`);
+    throw new RangeError(`seed is ${shown(seed)}: it must be a whole number from 0 to 2^53 - 1`);
 }
 
 export function requireSame(group: number, option: string, saved: string, own: string): void {

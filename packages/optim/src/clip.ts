@@ -7,7 +7,7 @@ import {
   gradientNorm,
   gradientNormScratchBytes,
 } from "@halfstep/kernels/optimizers";
-import { requireNames } from "./checks.js";
+import { requireBoolean, requireNames, requireOptions, requirePositive } from "./checks.js";
 import { NonFiniteGradientError } from "./errors.js";
 import { refuseScaledClip } from "./scale-marks.js";
 import { refuseShard } from "./shard-checks.js";
@@ -86,12 +86,12 @@ export function clipGradNormPerGroup<B>(
     const name = gradient.name ?? "";
     groups.set(name, [...(groups.get(name) ?? []), gradient]);
   }
-  if (typeof maxNorm !== "number" && maxNorm.length !== groups.size)
+  if (Array.isArray(maxNorm) && maxNorm.length !== groups.size)
     throw new RangeError(
       `maxNorm has ${maxNorm.length} numbers for ${groups.size} groups with gradients: give one for each, or one for all`,
     );
   return [...groups].map(([name, gradients], i) => {
-    const most = typeof maxNorm === "number" ? maxNorm : (maxNorm[i] as number);
+    const most = Array.isArray(maxNorm) ? maxNorm[i] : maxNorm;
     return clip(optimizer, name, gradients, most, options);
   });
 }
@@ -109,6 +109,7 @@ export function clipGradValue<B>(
   options: Pick<ClipOptions<B>, "gradScale"> = {},
 ): void {
   requireClippable("clipGradValue", optimizer);
+  requireOptions("clipGradValue", options);
   requireNames("clipGradValue", options, ["gradScale"]);
   const { gradScale } = options;
   requirePositive("clipValue", clipValue);
@@ -126,10 +127,12 @@ function clip<B>(
   maxNorm: number,
   options: ClipOptions<B>,
 ): GradientNorm<B> {
+  requireOptions("clipping", options);
   requireNames("clipping", options, ["normType", "errorIfNonfinite", "gradScale"]);
   const { normType = 2, errorIfNonfinite = false, gradScale } = options;
   requirePositive("maxNorm", maxNorm);
   requirePositive("normType", normType);
+  requireBoolean("errorIfNonfinite", errorIfNonfinite);
   refuseScaledClip(optimizer, gradScale !== undefined);
   if (normType !== 2)
     for (const { params } of optimizer.paramGroups ?? [])
@@ -165,10 +168,6 @@ function requireClippable(
     throw new TypeError(
       `${name} takes an optimizer first, not parameters: pass the optimizer that steps them`,
     );
-}
-
-function requirePositive(name: string, value: number): void {
-  if (!(value > 0)) throw new RangeError(`${name} is ${value}: it must be positive`);
 }
 
 function scratchOf<B>(optimizer: ClippableOptimizer<B>, name: string): Scratch<B> {

@@ -1,5 +1,5 @@
 import { ParameterAverage, type Watchable } from "./average.js";
-import { requireNames, requireOptions } from "./checks.js";
+import { requireBoolean, requireNames, requireOptions, shown } from "./checks.js";
 import { requirePart, type Schedule } from "./schedules/schedule.js";
 
 /** Options of {@link ExponentialMovingAverage}. */
@@ -38,6 +38,11 @@ function weightsOf(options: ExponentialMovingAverageOptions): Schedule {
   requireOptions("ExponentialMovingAverage", options);
   requireNames("ExponentialMovingAverage", options, ["decay", "warmUp"]);
   const { decay = 0.999, warmUp = false } = options;
+  requireBoolean("warmUp", warmUp);
+  if (typeof decay !== "number" && typeof decay !== "function")
+    throw new RangeError(
+      `decay is ${shown(decay)}: it must be a number from 0 to 1, or a function of the number of updates`,
+    );
   const decayAfter = (updates: number): number => {
     const wanted = typeof decay === "number" ? decay : decay(updates);
     requirePart("decay", wanted);

@@ -21,12 +21,15 @@ import {
   requireFlat,
   requireGroups,
   requireKnown,
+  requireNone,
   requireOneOf,
   requireOptions,
+  requirePositive,
   requireSeed,
   requireSegments,
   requireState,
   requireTarget,
+  shown,
 } from "./checks.js";
 import { OptimizerStateError } from "./errors.js";
 import { type FlatTensors, gradientsOf } from "./flat-tensors.js";
@@ -55,6 +58,8 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   readonly stepSupportsAmpScaling: boolean = true;
   readonly #algorithm: Algorithm<H>;
   readonly #defaults: H;
+  /** The names of options that are true or false. */
+  readonly #flags: readonly string[];
   readonly #storage: ParameterStorage | undefined;
   readonly #moments: MomentFormat;
   readonly #clipGradNorm: number | undefined;
@@ -82,11 +87,13 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     requireOneOf("moments", moments, ["float32", "bfloat16", "int8"]);
     if (storage !== undefined) requireOneOf("storage", storage, parameterStorages);
     requireSeed(seed);
-    if (clipGradNorm !== undefined && !(clipGradNorm > 0))
-      throw new RangeError(`clipGradNorm is ${clipGradNorm}: it must be positive`);
+    if (clipGradNorm !== undefined) requirePositive("clipGradNorm", clipGradNorm);
     this.target = target;
     this.#algorithm = algorithm;
-    this.#defaults = { ...defaults, ...(own as Partial<H>) };
+    this.#defaults = { ...defaults, ...given(own as Partial<H>) };
+    this.#flags = Object.keys(defaults).filter(
+      (name) => typeof defaults[name as keyof H] === "boolean",
+    );
     this.#storage = storage;
     this.#moments = moments;
     this.#seed = seed;
@@ -119,15 +126,17 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     const { params, ...own } = input;
     requireFlat(this.#algorithm.name, params);
     requireKnown(`a group of ${this.#algorithm.name}`, own, this.#defaults);
-    const options: ParameterGroup<B, H> = { ...this.#defaults, ...input };
-    validateOptions(options, this.#algorithm);
+    const options: ParameterGroup<B, H> = { ...this.#defaults, ...given(input) };
+    const algorithm = this.#algorithm;
+    validateOptions(options, algorithm, this.#flags);
     requireSegments(params);
     if (this.#groups.some((other) => other.options.params.values === params.values))
       throw new TypeError(
         `${params.segments[0]?.name ?? "a buffer"} is in two groups: give each parameter to one group only`,
       );
     const formats = { storage: storageOf(params, this.#storage), moments: this.#moments };
-    this.#groups.push(new ResidentGroup(this.target, options, this.#algorithm, formats));
+    const rules = { algorithm, flags: this.#flags };
+    this.#groups.push(new ResidentGroup(this.target, options, rules, formats));
     this.#paramGroups.push(options);
   }
 
@@ -164,9 +173,11 @@ export class FlatOptimizer<B, H extends CommonOptions> {
    * the count of applied steps, on which schedules and bias corrections depend.
    *
    * @param adaptation Changes gradients before the rule.
-   * @throws ScalerStateError for gradients that carry a loss scale, without `gradScale`.
+   * @throws ScalerStateError for gradients that carry a loss scale, without `gradScale`. TypeError for a closure, as torch takes it, and
+   * RangeError for unknown options.
    */
   step(options: StepOptions<B> = {}, adaptation?: GradientAdaptation<H>): void {
+    requireStepOptions(options);
     if (options.gradScale === undefined) refuseScaledStep(this);
     for (const group of this.#groups) group.validate();
     const observers = this.#observers;
@@ -222,7 +233,9 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   }
 
   /** Sets every gradient to zero, or makes it absent where the parameters support it. */
-  zeroGrad(): void {
+  zeroGrad(): void;
+  zeroGrad(...given: readonly unknown[]): void {
+    requireNone("zeroGrad()", given);
     for (const { params } of this.paramGroups)
       if (params.zeroGrad) params.zeroGrad();
       else this.target.launch(fill(gradientsOf(params), 0));
@@ -260,7 +273,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
    */
   loadStateDict(stateDict: OptimizerStateDict): void {
     this.target.requireNoStep?.("loadStateDict() of an optimizer");
-    requireState(stateDict);
+    requireState("an optimizer", stateDict, ["algorithm", "groups", "seed"]);
     const { algorithm, groups, seed } = stateDict;
     if (algorithm !== this.#algorithm.name)
       throw new OptimizerStateError(
@@ -298,4 +311,25 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     const buffer = allocateResident(this.target, Math.max(length, 1) * 4);
     return { buffer, offset: 0, length, dtype: "float32" };
   }
+}
+
+/** The options that are given: undefined keeps the default. */
+const given = <T extends object>(options: T): T =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
+
+/** It runs in every step, and so allocates nothing. */
+function requireStepOptions(options: object): void {
+  if (typeof options === "function")
+    throw new TypeError(
+      "step() calls no closure: call loss.backward() first, and then step() without arguments",
+    );
+  if (typeof options !== "object" || options === null)
+    throw new TypeError(
+      `step() takes { foundInf?, gradScale? }, not ${shown(options)}: call it without arguments`,
+    );
+  for (const name in options)
+    if (name !== "foundInf" && name !== "gradScale")
+      throw new RangeError(
+        `step() has no option ${JSON.stringify(name)}: it has foundInf, gradScale`,
+      );
 }

@@ -1,4 +1,12 @@
 import type { AmpPrimitives } from "@halfstep/grad-scaler";
+import {
+  requireBoolean,
+  requireNames,
+  requireNumber,
+  requireOptions,
+  requirePositive,
+} from "./checks.js";
+import { requireCount } from "./schedules/schedule.js";
 
 /** A loss that can compute gradients, such as a tensor of `@halfstep/tensor`. */
 export interface DifferentiableLoss {
@@ -42,4 +50,40 @@ export interface BackwardMasterOptions {
   /** False: more losses follow, and `updateMasterGrads()` will be called after the last. Default true. */
   readonly updateMasterGrads?: boolean;
   readonly retainGraph?: boolean;
+}
+
+/** Throws for options of `FP16Optimizer` that it does not have, or of another kind, by the names that the caller wrote. */
+export function requireFP16Options<B, L>(options: FP16OptimizerOptions<B, L>): void {
+  requireOptions("FP16Optimizer", options);
+  requireNames("FP16Optimizer", options, [
+    "staticLossScale",
+    "dynamicLossScale",
+    "dynamicLossArgs",
+    "verbose",
+    "primitives",
+  ]);
+  const {
+    staticLossScale = 1,
+    dynamicLossScale = false,
+    dynamicLossArgs = {},
+    verbose = true,
+  } = options;
+  requirePositive("staticLossScale", staticLossScale);
+  requireBoolean("dynamicLossScale", dynamicLossScale);
+  requireBoolean("verbose", verbose);
+  requireOptions("dynamicLossArgs", dynamicLossArgs);
+  requireNames("dynamicLossArgs", dynamicLossArgs, ["initScale", "scaleFactor", "scaleWindow"]);
+  const { initScale = 2 ** 32, scaleFactor = 2, scaleWindow = 1000 } = dynamicLossArgs;
+  requirePositive("initScale", initScale);
+  requireNumber("scaleFactor", scaleFactor, 1);
+  requireCount("scaleWindow", scaleWindow);
+}
+
+/** Throws for options of `backward` that it does not have, or of another kind. */
+export function requireBackwardOptions(options: BackwardMasterOptions): void {
+  requireOptions("backward", options);
+  requireNames("backward", options, ["updateMasterGrads", "retainGraph"]);
+  const { updateMasterGrads = true, retainGraph = false } = options;
+  requireBoolean("updateMasterGrads", updateMasterGrads);
+  requireBoolean("retainGraph", retainGraph);
 }

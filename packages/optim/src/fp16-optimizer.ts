@@ -9,15 +9,17 @@ import { allocateResident } from "@halfstep/kernels";
 import { copyBits } from "@halfstep/kernels/optimizers";
 import type { CommonOptions, ParameterGroup } from "./algorithm.js";
 import { innermost } from "./average.js";
-import { requireOptimizer, requireOptions } from "./checks.js";
+import { requireNone, requireOptimizer, requireState, shown } from "./checks.js";
 import { clipGradNorm } from "./clip.js";
 import type { FlatOptimizer } from "./flat-optimizer.js";
 import { gradientsOf, partOf, segmentLength } from "./flat-tensors.js";
-import type {
-  BackwardMasterOptions,
-  DifferentiableLoss,
-  FP16OptimizerOptions,
-  MasterGradNorm,
+import {
+  type BackwardMasterOptions,
+  type DifferentiableLoss,
+  type FP16OptimizerOptions,
+  type MasterGradNorm,
+  requireBackwardOptions,
+  requireFP16Options,
 } from "./fp16-optimizer-options.js";
 import { type FP16OptimizerStateDict, mastersOf, withMasters } from "./fp16-optimizer-state.js";
 import type { LARC } from "./larc.js";
@@ -64,7 +66,7 @@ export class FP16Optimizer<
   #overflow: Binding<B> | undefined;
 
   /**
-   * @throws RangeError for a scale or window out of range. TypeError where 16-bit parameters have no masters, or losses cannot
+   * @throws RangeError for a scale or window out of range, and for unknown options. TypeError where 16-bit parameters have no masters, or losses cannot
    * be scaled on this target.
    */
   constructor(
@@ -72,8 +74,13 @@ export class FP16Optimizer<
     options: FP16OptimizerOptions<B, L> = {},
   ) {
     requireOptimizer("FP16Optimizer", optimizer);
-    requireOptions("FP16Optimizer", options);
-    const { staticLossScale = 1, dynamicLossScale = false, dynamicLossArgs = {} } = options;
+    requireFP16Options(options);
+    const {
+      staticLossScale = 1,
+      dynamicLossScale = false,
+      dynamicLossArgs = {},
+      verbose = true,
+    } = options;
     const { target } = optimizer;
     const { storages } = innermost(optimizer);
     for (const [group, { params }] of optimizer.paramGroups.entries())
@@ -102,7 +109,7 @@ export class FP16Optimizer<
           }
         : { preset: "static", initScale: staticLossScale },
     );
-    if (options.verbose ?? true) void this.#print();
+    if (verbose) void this.#print();
   }
 
   /** The groups, whose options may be changed between steps. */
@@ -137,12 +144,11 @@ export class FP16Optimizer<
    * Scales the loss, in float32, and adds its gradients to those of the parameters.
    *
    * @throws ScalerStateError where the gradients of this iteration have been unscaled already, by `updateMasterGrads`,
-   * `clipMasterGrads` or `inspectMasterGradData`.
+   * `clipMasterGrads` or `inspectMasterGradData`. RangeError for unknown options.
    */
-  backward(
-    loss: L,
-    { updateMasterGrads = true, retainGraph = false }: BackwardMasterOptions = {},
-  ): void {
+  backward(loss: L, options: BackwardMasterOptions = {}): void {
+    requireBackwardOptions(options);
+    const { updateMasterGrads = true, retainGraph = false } = options;
     const { optimizer: optimizers } = this;
     const scaled = scaledValue(this.scaler.scale(loss, { optimizers }));
     scaled.backward(retainGraph ? { retainGraph } : {});
@@ -194,6 +200,10 @@ export class FP16Optimizer<
    */
   step<R>(closure: () => R): R;
   step<R>(closure?: () => R): R | undefined {
+    if (closure !== undefined && typeof closure !== "function")
+      throw new TypeError(
+        `step(closure) of FP16Optimizer takes a function, not ${shown(closure)}: call step() without arguments`,
+      );
     if (closure && this.dynamicLossScale)
       throw new TypeError(
         "step(closure) cannot go with a dynamic loss scale: call backward(loss) and then step(), or use a static scale",
@@ -212,7 +222,9 @@ export class FP16Optimizer<
   }
 
   /** Clears the gradients. Gradients that were unscaled and not used count as a skipped step. */
-  zeroGrad(): void {
+  zeroGrad(): void;
+  zeroGrad(...given: readonly unknown[]): void {
+    requireNone("zeroGrad()", given);
     if (this.#stage === "unscaled") this.scaler.update();
     this.optimizer.zeroGrad();
     this.#become("none");
@@ -270,6 +282,7 @@ export class FP16Optimizer<
    * @throws OptimizerStateError where the state is of another optimizer or model. RangeError for an impossible scale.
    */
   loadStateDict(state: FP16OptimizerStateDict): void {
+    requireState("FP16Optimizer", state, ["optimizerStateDict", "fp32FromFp16", "lossScaler"]);
     this.optimizer.loadStateDict(withMasters(state.optimizerStateDict, state.fp32FromFp16));
     this.scaler.loadStateDict(state.lossScaler);
   }

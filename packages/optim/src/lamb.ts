@@ -2,7 +2,7 @@ import type { ResidentTarget } from "@halfstep/kernels";
 import { lambRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { noBiasCorrections, requireBetas, requireEps, settledAt } from "./bias-correction.js";
-import { requireOptions } from "./checks.js";
+import { requireOptions, requirePositive } from "./checks.js";
 import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
@@ -43,6 +43,7 @@ export class LAMB<B> extends FlatOptimizer<B, LAMBGroupOptions> {
   ) {
     requireOptions("LAMB", options);
     const { maxGradNorm = 1, ...own } = options;
+    requirePositive("maxGradNorm", maxGradNorm);
     super(target, params, algorithm, defaults, { clipGradNorm: maxGradNorm, ...own });
   }
 }

@@ -8,7 +8,14 @@ import type {
   StepOptions,
 } from "./algorithm.js";
 import { requireEps } from "./bias-correction.js";
-import { requireNumber, requireOptimizer, requireOptions } from "./checks.js";
+import {
+  requireBoolean,
+  requireNames,
+  requireNone,
+  requireNumber,
+  requireOptimizer,
+  requireOptions,
+} from "./checks.js";
 import type { FlatOptimizer } from "./flat-optimizer.js";
 import type { OptimizerStateDict } from "./state-dict.js";
 
@@ -39,8 +46,10 @@ export class LARC<B, H extends CommonOptions> {
   constructor(optimizer: FlatOptimizer<B, H>, options: LARCOptions = {}) {
     requireOptimizer("LARC", optimizer);
     requireOptions("LARC", options);
+    requireNames("LARC", options, ["trustCoefficient", "clip", "eps"]);
     const { trustCoefficient = 0.02, clip = true, eps = 1e-8 } = options;
     requireNumber("trustCoefficient", trustCoefficient, 0);
+    requireBoolean("clip", clip);
     requireEps(eps);
     this.optimizer = optimizer;
     this.#adaptation = {
@@ -90,7 +99,9 @@ export class LARC<B, H extends CommonOptions> {
     this.optimizer.step(options, this.#adaptation);
   }
 
-  zeroGrad(): void {
+  zeroGrad(): void;
+  zeroGrad(...given: readonly unknown[]): void {
+    requireNone("zeroGrad()", given);
     this.optimizer.zeroGrad();
   }
 

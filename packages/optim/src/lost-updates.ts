@@ -12,7 +12,7 @@ import {
   storeParameters,
 } from "@halfstep/kernels/optimizers";
 import { innermost, keptParameters, type Watchable, type WatchedOptimizer } from "./average.js";
-import { requireOneOf, requireOptimizer, requireOptions } from "./checks.js";
+import { requireNames, requireOneOf, requireOptimizer, requireOptions } from "./checks.js";
 import { type FlatTensors, orderedSegments, valuesOf } from "./flat-tensors.js";
 import type { ParameterStorage, ResidentStorage } from "./parameter-storage.js";
 import { requireCount } from "./schedules/schedule.js";
@@ -102,6 +102,7 @@ export class LostUpdateMeter<B> {
   constructor(optimizer: Watchable<B>, options: LostUpdateOptions = {}) {
     requireOptimizer("LostUpdateMeter", optimizer);
     requireOptions("LostUpdateMeter", options);
+    requireNames("LostUpdateMeter", options, ["format", "every"]);
     const { format = "float16", every = 1 } = options;
     requireOneOf("format", format, ["float16", "bfloat16"]);
     requireCount("every", every);

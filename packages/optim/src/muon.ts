@@ -3,7 +3,7 @@ import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
 import { muonRule, newtonSchulz } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireEps } from "./bias-correction.js";
-import { requireNumber } from "./checks.js";
+import { requireNumber, shown } from "./checks.js";
 import { FlatOptimizer } from "./flat-optimizer.js";
 import {
   type FlatTensors,
@@ -76,12 +76,18 @@ const algorithm: Algorithm<MuonGroupOptions> = {
   validate({ momentum, nsCoefficients, nsSteps, eps, adjustLrFn }) {
     requireNumber("momentum", momentum, 0);
     requireEps(eps, "eps", 1e-7);
-    if (nsCoefficients.length !== 3 || !nsCoefficients.every(Number.isFinite))
-      throw new RangeError(`nsCoefficients is [${nsCoefficients}]: give three numbers`);
+    if (
+      !Array.isArray(nsCoefficients) ||
+      nsCoefficients.length !== 3 ||
+      !nsCoefficients.every(Number.isFinite)
+    )
+      throw new RangeError(`nsCoefficients is ${shown(nsCoefficients)}: give three numbers`);
     if (!(Number.isSafeInteger(nsSteps) && nsSteps >= 0 && nsSteps < 100))
-      throw new RangeError(`nsSteps is ${nsSteps}: it must be a whole number less than 100`);
+      throw new RangeError(`nsSteps is ${shown(nsSteps)}: it must be a whole number less than 100`);
     if (adjustLrFn !== "original" && adjustLrFn !== "match_rms_adamw")
-      throw new RangeError(`adjustLrFn is ${adjustLrFn}: choose "original" or "match_rms_adamw"`);
+      throw new RangeError(
+        `adjustLrFn is ${shown(adjustLrFn)}: choose "original" or "match_rms_adamw"`,
+      );
   },
   extension: orthogonalisation,
 };

@@ -2,6 +2,7 @@ import type { ResidentTarget } from "@halfstep/kernels";
 import { novogradRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { biasCorrections, noBiasCorrections, requireBetas, requireEps } from "./bias-correction.js";
+import { shown } from "./checks.js";
 import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
@@ -70,7 +71,9 @@ const algorithm: Algorithm<NovoGradGroupOptions> = {
     requireBetas(betas);
     requireEps(eps);
     if (normType !== 0 && normType !== 2)
-      throw new RangeError(`normType is ${normType}: choose 2, or 0 for the largest magnitude`);
+      throw new RangeError(
+        `normType is ${shown(normType)}: choose 2, or 0 for the largest magnitude`,
+      );
   },
   columns: ({ betas, biasCorrection }) =>
     biasCorrection ? biasCorrections(betas) : noBiasCorrections,

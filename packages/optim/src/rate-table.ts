@@ -1,5 +1,6 @@
 import type { Binding } from "@halfstep/device";
 import { allocateResident, type ResidentTarget } from "@halfstep/kernels";
+import { shown } from "./checks.js";
 import type { LearningRate } from "./schedules/schedule.js";
 
 /** Columns of a table besides the learning rate. */
@@ -31,11 +32,21 @@ export class RateTable<B> {
     this.#target = target;
   }
 
-  /** The table for these rates, with a row for each step before `steps`. */
+  /**
+   * The table for these rates, with a row for each step before `steps`.
+   *
+   * @throws RangeError for a rate of a row that is not finite, and for a negative one of the last step.
+   */
   bind(lr: LearningRate, columns: RateColumns, steps: number): Binding<B> {
     const rate = typeof lr === "number" ? 1 : lr;
     const scheduled = typeof lr === "number" ? 1 : (lr.totalSteps ?? Number.POSITIVE_INFINITY);
     const total = Math.max(scheduled, columns.settledAt);
+    // Rows that are made ahead may be negative: a schedule that ends there is not asked for them.
+    if (typeof lr === "function") {
+      const step = Math.min(steps, total) - 1;
+      const now = lr(step);
+      if (now < 0) throw wrongRate(now, step);
+    }
     const isCurrent = this.#rate === rate && this.#key === columns.key;
     if (this.#binding && isCurrent && this.#rows >= Math.min(steps, total)) return this.#binding;
     this.#rows = total <= wholeRows ? total : rowsFor(steps, total);
@@ -51,8 +62,7 @@ export class RateTable<B> {
     const values = new Float32Array(length);
     for (let step = 0; step < this.#rows; step++) {
       const lr = typeof rate === "number" ? rate : rate(step);
-      if (!(Math.abs(lr) < Number.POSITIVE_INFINITY))
-        throw new RangeError(`the schedule gives a learning rate of ${lr} for step ${step}`);
+      if (!Number.isFinite(lr)) throw wrongRate(lr, step);
       const row = columns.row(step);
       const [first, second, third] = row;
       if (row.length !== 3 || !(isNumber(first) && isNumber(second) && isNumber(third)))
@@ -72,6 +82,11 @@ export class RateTable<B> {
     return binding;
   }
 }
+
+const wrongRate = (lr: unknown, step: number): RangeError =>
+  new RangeError(
+    `the schedule gives a learning rate of ${shown(lr)} for step ${step}: it must be a number of at least 0`,
+  );
 
 const isNumber = (value: unknown): boolean => typeof value === "number" && !Number.isNaN(value);
 

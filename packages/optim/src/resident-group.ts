@@ -19,7 +19,7 @@ import {
   type UpdateTarget,
 } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GradientAdaptation, ParameterGroup } from "./algorithm.js";
-import { requireNumber, requireSame } from "./checks.js";
+import { requireBoolean, requireNumber, requireSame } from "./checks.js";
 import { OptimizerStateError } from "./errors.js";
 import { gradientsOf, partOf, valuesOf } from "./flat-tensors.js";
 import type { GroupExtension } from "./group-extension.js";
@@ -53,6 +53,13 @@ export interface StepOfGroup<B> {
   readonly observers: Iterable<StepObserver<B>>;
 }
 
+/** What the options of a group are checked by. */
+export interface GroupRules<H> {
+  readonly algorithm: Algorithm<H>;
+  /** The names of options that are true or false. */
+  readonly flags: readonly string[];
+}
+
 /** A parameter group, and its optimizer's buffers on the target. */
 export class ResidentGroup<B, H extends CommonOptions> {
   readonly options: ParameterGroup<B, H>;
@@ -64,6 +71,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
   readonly control: Binding<B>;
   readonly #target: ResidentTarget<B>;
   readonly #algorithm: Algorithm<H>;
+  readonly #flags: readonly string[];
   readonly #moments: MomentFormat;
   readonly #state: GroupState<B>;
   readonly #table: RateTable<B>;
@@ -77,7 +85,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
   constructor(
     target: ResidentTarget<B>,
     options: ParameterGroup<B, H>,
-    algorithm: Algorithm<H>,
+    { algorithm, flags }: GroupRules<H>,
     formats: { readonly storage: ParameterStorage; readonly moments: MomentFormat },
   ) {
     const { params } = options;
@@ -93,6 +101,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
     if (params.shard) requireElementwise({ algorithm, rule: this.rule, moments: formats.moments });
     this.#target = target;
     this.#algorithm = algorithm;
+    this.#flags = flags;
     this.#moments = formats.moments;
     this.applied = words(1, "uint32");
     this.control = words(controlLength, "float32");
@@ -117,7 +126,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
 
   /** Throws a RangeError for options out of range, and for those that a group cannot change any more. */
   validate(): void {
-    validateOptions(this.options, this.#algorithm);
+    validateOptions(this.options, this.#algorithm, this.#flags);
     const { name, state } = this.#algorithm.rule(this.options);
     if (name === this.rule.name) return;
     // A rule with momentum computes what one without it does where the momentum is 0.
@@ -288,7 +297,7 @@ export class ResidentGroup<B, H extends CommonOptions> {
       throw new OptimizerStateError(
         `the state counts ${applied} applied steps: it must be a whole number`,
       );
-    validateOptions(loaded, this.#algorithm);
+    validateOptions(loaded, this.#algorithm, this.#flags);
     this.#requireSameRule(index, this.#algorithm.rule(loaded));
     return () => {
       Object.assign(group, loaded);
@@ -345,11 +354,13 @@ export class ResidentGroup<B, H extends CommonOptions> {
 
 type Shaped<B> = Binding<B> & { readonly shape: readonly number[] };
 
-/** Throws a RangeError that names the option. */
+/** Throws a RangeError that names the option, or a TypeError for one of `flags` that is neither true nor false. */
 export function validateOptions<H extends CommonOptions>(
   options: H,
   algorithm: Algorithm<H>,
+  flags: readonly string[],
 ): void {
+  for (const name of flags) requireBoolean(name, options[name as keyof H]);
   const { lr, weightDecay } = options;
   if (typeof lr !== "function") requireNumber("lr", lr, 0);
   requireNumber("weightDecay", weightDecay, 0);

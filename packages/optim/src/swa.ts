@@ -1,4 +1,5 @@
 import { ParameterAverage, type Watchable } from "./average.js";
+import { requireNone } from "./checks.js";
 
 /**
  * The mean of an optimizer's parameters over every update: torch's AveragedModel as stochastic weight averaging (Izmailov et
@@ -10,7 +11,9 @@ import { ParameterAverage, type Watchable } from "./average.js";
  * if (epoch >= 75) swa.update();
  */
 export class StochasticWeightAverage<B> extends ParameterAverage<B> {
-  constructor(optimizer: Watchable<B>) {
+  constructor(optimizer: Watchable<B>);
+  constructor(optimizer: Watchable<B>, ...given: readonly unknown[]) {
+    requireNone("StochasticWeightAverage(optimizer), after the optimizer,", given);
     super(optimizer, "StochasticWeightAverage", (update) => 1 / (update + 1));
   }
 }

@@ -245,6 +245,16 @@ describe("averages", () => {
     expect(() => new ExponentialMovingAverage(optimizer, { warmup: true } as never)).toThrow(
       'ExponentialMovingAverage has no option "warmup": it has decay, warmUp',
     );
+    expect(() => new ExponentialMovingAverage(optimizer, { warmUp: "no" } as never)).toThrow(
+      'warmUp is "no": it must be true or false',
+    );
+    expect(() => new ExponentialMovingAverage(optimizer, { decay: "0.9" } as never)).toThrow(
+      'decay is "0.9": it must be a number',
+    );
+    const Average = StochasticWeightAverage as new (...given: readonly unknown[]) => object;
+    expect(() => new Average(optimizer, { decay: 0.9 })).toThrow(
+      "takes no arguments, and was given",
+    );
     expect(() => new ExponentialMovingAverage(optimizer, { decay: () => Number.NaN })).toThrow(
       "decay is NaN",
     );

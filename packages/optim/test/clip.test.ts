@@ -66,7 +66,9 @@ test("what cannot be clipped by is refused", async () => {
   const parameters = new Parameters(target, first);
   parameters.setGradients(second);
   const optimizer = new SGD(target, parameters.flat, { lr: 0 });
-  expect(() => clipGradValue(optimizer, -1)).toThrow("clipValue is -1: it must be positive");
+  expect(() => clipGradValue(optimizer, -1)).toThrow(
+    "clipValue is -1: it must be a positive number",
+  );
   expect(() => clipGradNorm(optimizer, 1, { normType: Number.NaN })).toThrow("normType is NaN");
   expect(() => clipGradNormPerGroup(optimizer, [1, 2])).toThrow(
     "maxNorm has 2 numbers for 1 groups",
@@ -98,4 +100,12 @@ test("parameters in place of an optimizer, and misspelt options, are refused in 
     'clipping has no option "norm_type": it has normType, errorIfNonfinite, gradScale',
   );
   expect(() => clipGradValue(optimizer, 1, { normType: 1 } as never)).toThrow("has no option");
+  expect(() => clipGradNorm(optimizer, "1" as never)).toThrow(
+    'maxNorm is "1": it must be a positive',
+  );
+  expect(() => clipGradNormPerGroup(optimizer, "1" as never)).toThrow('maxNorm is "1"');
+  expect(() => clipGradNorm(optimizer, 1, { errorIfNonfinite: 1 } as never)).toThrow(
+    "errorIfNonfinite is 1: it must be true or false",
+  );
+  expect(() => clipGradNorm(optimizer, 1, null as never)).toThrow("clipping takes options in an");
 });

@@ -292,6 +292,26 @@ describe("FP16Optimizer", () => {
     );
     expect(() => new FP16Optimizer(own.adamw())).toThrow("give it primitives");
     expect(() => own.wrapped({ staticLossScale: 0 })).toThrow(RangeError);
+    const wrong: readonly (readonly [options: object, text: string])[] = [
+      [{ dynamic_loss_scale: true }, 'FP16Optimizer has no option "dynamic_loss_scale": it has'],
+      [
+        { dynamicLossArgs: { init_scale: 4 } },
+        'dynamicLossArgs has no option "init_scale": it has',
+      ],
+      [{ dynamicLossArgs: { scaleWindow: "9" } }, 'scaleWindow is "9": it must be a whole number'],
+      [{ dynamicLossScale: "false" }, 'dynamicLossScale is "false": it must be true or false'],
+      [{ staticLossScale: "8" }, 'staticLossScale is "8": it must be a positive number'],
+      [{ verbose: 0 }, "verbose is 0: it must be true or false"],
+    ];
+    for (const [options, text] of wrong) expect(() => own.wrapped(options)).toThrow(text);
+    const optimizer = own.wrapped({});
+    const backward = (options: object) => () => optimizer.backward(own.loss([1]), options);
+    expect(backward({ update_master_grads: false })).toThrow(
+      'backward has no option "update_master_grads": it has updateMasterGrads, retainGraph',
+    );
+    expect(backward({ updateMasterGrads: 0 })).toThrow("updateMasterGrads is 0: it must be true");
+    expect(() => optimizer.step({} as never)).toThrow("takes a function, not an object");
+    expect(() => optimizer.loadStateDict({} as never)).toThrow("it is no state of FP16Optimizer");
   });
 });
 

@@ -353,13 +353,19 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
       [() => new AdamW(target, flat, { lr: -1 }), "lr is -1"],
       [() => new AdamW(target, flat, { betas: [0.9, 1] }), "betas[1] is 1"],
       // @ts-expect-error one of two
-      [() => new AdamW(target, flat, { betas: [0.9] }), "betas[1] is undefined"],
+      [() => new AdamW(target, flat, { betas: [0.9] }), "betas is [0.9]: give two numbers"],
+      // @ts-expect-error three of two
+      [() => new AdamW(target, flat, { betas: [0.9, 0.99, 0.999] }), "betas is [0.9, 0.99, 0.999]"],
+      [
+        () => new AdamW(target, []),
+        "AdamW takes at least one group of parameters, and the list is",
+      ],
       // @ts-expect-error parameters themselves, as torch takes them
       [() => new AdamW(target, [{ shape: [3] }]), "AdamW takes flat parameters, or groups of them"],
       // @ts-expect-error the runtime in its target's place
       [() => new AdamW({ target }, flat), "AdamW takes a target first: pass runtime.target"],
       // @ts-expect-error what a command line gives is text
-      [() => new AdamW(target, flat, { lr: "0.1" }), "lr is 0.1: it must be a number"],
+      [() => new AdamW(target, flat, { lr: "0.1" }), 'lr is "0.1": it must be a number'],
       [() => new AdamW(target, flat, misspelt), 'AdamW has no option "weight_decay": it has lr, '],
       [
         () => new AdamW(target, [{ params: flat, ...misspelt }]),
@@ -377,8 +383,10 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
       [() => new NovoGrad(target, flat, { normType: 1 as 2 }), "normType is 1"],
       [() => new BertAdam(target, flat, { warmup: 2 }), "warmup is 2"],
       [() => new BertAdam(target, flat, { tTotal: 0.5 }), "tTotal is 0.5"],
-      [() => new LAMB(target, flat, { maxGradNorm: 0 }), "GradNorm is 0"],
+      [() => new LAMB(target, flat, { maxGradNorm: 0 }), "maxGradNorm is 0"],
       [() => new AdamW(target, flat, { clipGradNorm: -1 }), "clipGradNorm is -1"],
+      // @ts-expect-error what a command line gives is text
+      [() => new AdamW(target, flat, { clipGradNorm: "1" }), 'clipGradNorm is "1"'],
       [() => new SGD(target, [{ params: flat }, { params: flat }]), "weight is in two groups"],
     ] as const;
     for (const [make, message] of wrong) expect(make).toThrow(message);
@@ -386,5 +394,14 @@ describe.each(await targets())("optimizers on the %s", (_, make) => {
     const [group] = optimizer.paramGroups;
     if (group) group.lr = Number.NaN;
     expect(() => optimizer.step()).toThrow("lr is NaN");
+    if (group) group.lr = "0.5" as never;
+    expect(() => optimizer.step()).toThrow('lr is "0.5": it must be a number of at least 0');
+    if (group) Object.assign(group, { lr: 1, maximize: "no" });
+    expect(() => optimizer.step()).toThrow('maximize is "no": it must be true or false');
+    // Rows that are made ahead do not count: the schedule is asked for two steps.
+    const ending = new SGD(target, flat, { lr: (step) => 1 - step });
+    ending.step();
+    ending.step();
+    expect(() => ending.step()).toThrow("the schedule gives a learning rate of -1 for step 2: it");
   });
 });

@@ -282,8 +282,8 @@ describe("every optimizer in every storage, on the CPU", () => {
     expect(() => make("float16", "remainder")).toThrow("is for bfloat16 values");
     expect(() => make("float16", "stochastic")).toThrow("is for bfloat16 values");
     expect(() => make("bfloat16", "float32")).toThrow("is stored as bfloat16");
-    expect(() => make("float32", "half" as ParameterStorage)).toThrow("storage is half");
-    expect(() => make("float32", "master", "int4" as MomentFormat)).toThrow("moments is int4");
+    expect(() => make("float32", "half" as ParameterStorage)).toThrow('storage is "half"');
+    expect(() => make("float32", "master", "int4" as MomentFormat)).toThrow('moments is "int4"');
     const { flat } = new Parameters(target, exact(1));
     expect(() => new AdamW(target, flat, { seed: -1 })).toThrow("seed is -1");
     expect((await make("float32", "kahan").stateDict()).groups[0]?.storage).toBe("float32");

@@ -1,21 +1,17 @@
-import { format, parse } from "node:path";
 import type { Runtime } from "@halfstep/tensor";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import { readClassTable } from "../class-table.js";
 import { coloursOf, overlay } from "../colours.js";
 import { type MaskShown, writeMask } from "../masks.js";
 import type { PredictCommand } from "../options.js";
+import { outputsOf } from "../outputs.js";
 import { readPicture, writePng } from "../pictures.js";
 import { openPretrained } from "../pretrained.js";
 import { type OpenedSegmenter, openSegmenter } from "../saved-model.js";
 import { labelsOf, PictureSegmenter } from "../segment.js";
 
 export async function predict(options: PredictCommand): Promise<number> {
-  const { pictures, output } = options;
-  if (output && output.length !== pictures.length)
-    throw new UsageError(
-      `--output names ${output.length} files for ${pictures.length} pictures: name one for each, or none`,
-    );
+  const outputs = outputsOf(options);
   const { runtime, device, close } = await openRuntime({ ...options, onNote: say });
   const opened = await open(runtime, options);
   const { channels, classes, maskValues } = opened;
@@ -30,20 +26,16 @@ export async function predict(options: PredictCommand): Promise<number> {
     half: options.half,
   });
   const results = [];
-  for (const [i, path] of pictures.entries()) {
-    const whole = await readPicture(path, { channels });
+  for (const { picture, mask, viz } of outputs) {
+    const whole = await readPicture(picture, { channels });
     const scale = options.scale ?? opened.scale;
-    const scaled = scale === 1 ? whole : await readPicture(path, { channels, scale });
+    const scaled = scale === 1 ? whole : await readPicture(picture, { channels, scale });
     const labels = labelsOf(await segmenter.segment(scaled), whole, options.maskThreshold);
     const { height, width } = whole;
-    const mask = output?.[i] ?? besides(path, "OUT");
-    if (options.save) await writeMask(mask, labels, whole, shown);
-    const viz = options.viz ? besides(mask, "VIZ") : undefined;
+    if (mask !== undefined) await writeMask(mask, labels, whole, shown);
     if (viz !== undefined) await writePng(viz, overlay(whole, labels, colours));
     results.push({
-      picture: path,
-      ...(options.save && { mask }),
-      ...(viz !== undefined && { viz }),
+      ...{ picture, mask, viz },
       ...{ height, width },
       shares: sharesOf(labels, classes),
     });
@@ -73,12 +65,6 @@ async function open(runtime: Runtime, options: PredictCommand): Promise<OpenedSe
   if (classes !== undefined)
     throw new UsageError("--classes is of --pretrained: networks of this program have names");
   return openSegmenter(runtime, model, precision);
-}
-
-/** `a/b.jpg` → `a/b_OUT.png` */
-function besides(path: string, what: string): string {
-  const { dir, name } = parse(path);
-  return format({ dir, name: `${name}_${what}`, ext: ".png" });
 }
 
 type Shares = Readonly<Record<string, number>>;

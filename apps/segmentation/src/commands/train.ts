@@ -41,6 +41,7 @@ export async function train(options: TrainCommand): Promise<number> {
     ...options,
     task: "segmentation",
     settings: settings({ ...options, ...network }),
+    dataFacts: { classes: scenes.classes, "training scenes": scenes.train.length },
   });
   say(
     `${scenes.name}: ${scenes.train.length} scenes and ${scenes.heldOut.length} held out · ${scenes.classes.length} classes · ${run.described.adapter} · writing to ${options.out}`,

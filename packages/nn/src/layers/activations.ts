@@ -20,6 +20,12 @@ import { Module, parameter } from "../module.js";
 
 /** max(x, 0) */
 export class ReLU extends Module {
+  constructor();
+  constructor(...surplus: readonly unknown[]) {
+    super();
+    requireArguments("new ReLU()", ...surplus);
+  }
+
   forward(x: Tensor): Tensor {
     return relu(x);
   }
@@ -27,6 +33,12 @@ export class ReLU extends Module {
 
 /** The hyperbolic tangent, as torch.nn.Tanh. */
 export class Tanh extends Module {
+  constructor();
+  constructor(...surplus: readonly unknown[]) {
+    super();
+    requireArguments("new Tanh()", ...surplus);
+  }
+
   forward(x: Tensor): Tensor {
     return tanh(x);
   }
@@ -34,6 +46,12 @@ export class Tanh extends Module {
 
 /** 1 / (1 + exp(−x)), as torch.nn.Sigmoid. */
 export class Sigmoid extends Module {
+  constructor();
+  constructor(...surplus: readonly unknown[]) {
+    super();
+    requireArguments("new Sigmoid()", ...surplus);
+  }
+
   forward(x: Tensor): Tensor {
     return sigmoid(x);
   }
@@ -43,9 +61,10 @@ export class Sigmoid extends Module {
 export class GELU extends Module {
   readonly approximate: "none" | "tanh";
 
-  constructor(options: GeluOptions = {}) {
+  constructor(options?: GeluOptions);
+  constructor(options: GeluOptions = {}, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new GELU({ approximate? })", options);
+    requireArguments("new GELU({ approximate? })", options, ...surplus);
     const { approximate = "none" } = options;
     this.approximate = approximate;
   }
@@ -57,6 +76,12 @@ export class GELU extends Module {
 
 /** x · sigmoid(x) */
 export class SiLU extends Module {
+  constructor();
+  constructor(...surplus: readonly unknown[]) {
+    super();
+    requireArguments("new SiLU()", ...surplus);
+  }
+
   forward(x: Tensor): Tensor {
     return silu(x);
   }
@@ -66,9 +91,10 @@ export class SiLU extends Module {
 export class ELU extends Module {
   readonly alpha: number;
 
-  constructor(alpha = 1) {
+  constructor(alpha?: number);
+  constructor(alpha = 1, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new ELU(alpha?)", alpha);
+    requireArguments("new ELU(alpha?)", alpha, ...surplus);
     this.alpha = alpha;
   }
 
@@ -81,9 +107,10 @@ export class ELU extends Module {
 export class LeakyReLU extends Module {
   readonly negativeSlope: number;
 
-  constructor(negativeSlope = 0.01) {
+  constructor(negativeSlope?: number);
+  constructor(negativeSlope = 0.01, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new LeakyReLU(negativeSlope?)", negativeSlope);
+    requireArguments("new LeakyReLU(negativeSlope?)", negativeSlope, ...surplus);
     this.negativeSlope = negativeSlope;
   }
 
@@ -97,9 +124,16 @@ export class PReLU extends Module {
   /** [channels] */
   readonly weight: Variable;
 
-  constructor(runtime: Runtime, channels = 1, initial = 0.25) {
+  constructor(runtime: Runtime, channels?: number, initial?: number);
+  constructor(runtime: Runtime, channels = 1, initial = 0.25, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new PReLU(runtime, channels?, initial?)", runtime, channels, initial);
+    requireArguments(
+      "new PReLU(runtime, channels?, initial?)",
+      runtime,
+      channels,
+      initial,
+      ...surplus,
+    );
     const values = new Float32Array(channels).fill(initial);
     this.weight = parameter(runtime, values, [channels], "weight");
   }
@@ -114,9 +148,14 @@ export class Hardtanh extends Module {
   readonly min: number;
   readonly max: number;
 
-  constructor(min = -1, max = 1) {
+  constructor(min?: number, max?: number);
+  constructor(min = -1, max = 1, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new Hardtanh(min?, max?)", min, max);
+    requireArguments("new Hardtanh(min?, max?)", min, max, ...surplus);
+    if (min > max)
+      throw new RangeError(
+        `new Hardtanh(min?, max?): min is ${min}, above max, ${max}; pass min ≤ max`,
+      );
     this.min = min;
     this.max = max;
   }
@@ -130,9 +169,10 @@ export class Hardtanh extends Module {
 export class Softplus extends Module {
   readonly options: SoftplusOptions;
 
-  constructor(options: SoftplusOptions = {}) {
+  constructor(options?: SoftplusOptions);
+  constructor(options: SoftplusOptions = {}, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new Softplus({ beta?, threshold? })", options);
+    requireArguments("new Softplus({ beta?, threshold? })", options, ...surplus);
     this.options = options;
   }
 

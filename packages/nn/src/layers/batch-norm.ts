@@ -47,13 +47,20 @@ export abstract class BatchNorm extends Module {
   /** What takes the place of weight and bias without `affine`. */
   readonly #neutral: readonly [weight: Tensor, bias: Tensor] | undefined;
 
-  constructor(runtime: Runtime, channels: number, options: BatchNormLayerOptions = {}) {
+  constructor(runtime: Runtime, channels: number, options?: BatchNormLayerOptions);
+  constructor(
+    runtime: Runtime,
+    channels: number,
+    options: BatchNormLayerOptions = {},
+    ...surplus: readonly unknown[]
+  ) {
     super();
     requireArguments(
       `new ${new.target.name}(runtime, channels, { eps?, momentum?, affine?, initialWeight? })`,
       runtime,
       channels,
       options,
+      ...surplus,
     );
     const { eps = 1e-5, momentum = 0.1, affine = true, initialWeight = 1 } = options;
     this.channels = channels;

@@ -1,3 +1,4 @@
+import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
 import type { TorchLayout } from "../torch-layout.js";
 
@@ -18,8 +19,10 @@ export class ModuleList<M extends Module = Module> extends Module {
   readonly [place: number]: M;
   readonly length: number;
 
-  constructor(modules: Iterable<M>) {
+  constructor(modules: Iterable<M>);
+  constructor(modules: Iterable<M>, ...surplus: readonly unknown[]) {
     super();
+    requireArguments("new ModuleList(modules)", modules, ...surplus);
     const all = [...modules];
     requireModules("ModuleList", Object.entries(all));
     this.length = all.length;
@@ -39,8 +42,10 @@ export class ModuleList<M extends Module = Module> extends Module {
 export class ModuleDict<M extends Module = Module> extends Module {
   readonly #names: readonly string[];
 
-  constructor(modules: Readonly<Record<string, M>>) {
+  constructor(modules: Readonly<Record<string, M>>);
+  constructor(modules: Readonly<Record<string, M>>, ...surplus: readonly unknown[]) {
     super();
+    requireArguments("new ModuleDict(modules)", modules, ...surplus);
     requireModules("ModuleDict", Object.entries(modules));
     const taken = Object.keys(modules).find((name) => name in this || name.includes("."));
     if (taken !== undefined)

@@ -34,11 +34,18 @@ export class ConvTranspose2d extends Module {
     inChannels: number,
     outChannels: number,
     given: ConvTranspose2dLayerOptions,
+  );
+  constructor(
+    runtime: Runtime,
+    inChannels: number,
+    outChannels: number,
+    given: ConvTranspose2dLayerOptions,
+    ...surplus: readonly unknown[]
   ) {
     super();
     const call =
       "new ConvTranspose2d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, outputPadding?, dilation?, groups?, bias? })";
-    requireArguments(call, runtime, inChannels, outChannels, given);
+    requireArguments(call, runtime, inChannels, outChannels, given, ...surplus);
     requireWindow(call, 2, given);
     const { kernelSize, bias = true, generator, ...options } = given;
     this.options = options;

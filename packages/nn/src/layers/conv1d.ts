@@ -35,16 +35,18 @@ export class Conv1d extends Module {
   /** [outChannels] */
   readonly bias: Variable | undefined;
 
+  constructor(runtime: Runtime, inChannels: number, outChannels: number, given: Conv1dLayerOptions);
   constructor(
     runtime: Runtime,
     inChannels: number,
     outChannels: number,
     given: Conv1dLayerOptions,
+    ...surplus: readonly unknown[]
   ) {
     super();
     const call =
       "new Conv1d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, dilation?, groups?, bias? })";
-    requireArguments(call, runtime, inChannels, outChannels, given);
+    requireArguments(call, runtime, inChannels, outChannels, given, ...surplus);
     requireWindow(call, 1, given);
     const { kernelSize, bias = true, generator, ...options } = given;
     this.options = options;
@@ -80,11 +82,18 @@ export class ConvTranspose1d extends Module {
     inChannels: number,
     outChannels: number,
     given: ConvTranspose1dLayerOptions,
+  );
+  constructor(
+    runtime: Runtime,
+    inChannels: number,
+    outChannels: number,
+    given: ConvTranspose1dLayerOptions,
+    ...surplus: readonly unknown[]
   ) {
     super();
     const call =
       "new ConvTranspose1d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, outputPadding?, dilation?, groups?, bias? })";
-    requireArguments(call, runtime, inChannels, outChannels, given);
+    requireArguments(call, runtime, inChannels, outChannels, given, ...surplus);
     requireWindow(call, 1, given);
     const { kernelSize, bias = true, generator, ...options } = given;
     this.options = options;

@@ -48,11 +48,18 @@ export class Conv2d extends Module {
     inChannels: number,
     outChannels: number,
     options: Conv2dLayerOptions,
+  );
+  constructor(
+    runtime: Runtime,
+    inChannels: number,
+    outChannels: number,
+    options: Conv2dLayerOptions,
+    ...surplus: readonly unknown[]
   ) {
     super();
     const call =
       "new Conv2d(runtime, inChannels, outChannels, { kernelSize, generator, stride?, padding?, dilation?, groups?, bias?, weightInit?, biasInit? })";
-    requireArguments(call, runtime, inChannels, outChannels, options);
+    requireArguments(call, runtime, inChannels, outChannels, options, ...surplus);
     requireWindow(call, 2, options);
     const { kernelSize, stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
     const { bias = true, generator, weightInit, biasInit } = options;

@@ -15,12 +15,11 @@ export class Dropout extends Module {
   readonly p: number;
   readonly generator: Generator;
 
-  constructor(options: DropoutOptions) {
+  constructor(options: DropoutOptions);
+  constructor(options: DropoutOptions, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new Dropout({ generator, p? })", options);
+    requireArguments("new Dropout({ generator, p? })", options, ...surplus);
     const { p = 0.5, generator } = options;
-    if (!(p >= 0 && p <= 1))
-      throw new RangeError(`Dropout: p is a probability from 0 to 1, not ${p}`);
     this.p = p;
     this.generator = generator;
   }

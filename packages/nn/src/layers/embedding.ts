@@ -28,9 +28,16 @@ export class Embedding extends Module {
   /** [words, features] */
   readonly weight: Variable;
 
-  constructor(runtime: Runtime, words: number, features: number, options: EmbeddingLayerOptions) {
+  constructor(runtime: Runtime, words: number, features: number, options: EmbeddingLayerOptions);
+  constructor(
+    runtime: Runtime,
+    words: number,
+    features: number,
+    options: EmbeddingLayerOptions,
+    ...surplus: readonly unknown[]
+  ) {
     super();
-    requireArguments(call, runtime, words, features, options);
+    requireArguments(call, runtime, words, features, options, ...surplus);
     const { generator, weightInit = normal } = options;
     const paddingIndex = rowOf(options.paddingIndex, words);
     this.words = words;

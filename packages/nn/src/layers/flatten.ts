@@ -15,9 +15,10 @@ export class Flatten extends Module {
   readonly startAxis: number;
   readonly endAxis: number;
 
-  constructor(options: FlattenOptions = {}) {
+  constructor(options?: FlattenOptions);
+  constructor(options: FlattenOptions = {}, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new Flatten({ startAxis?, endAxis? })", options);
+    requireArguments("new Flatten({ startAxis?, endAxis? })", options, ...surplus);
     const { startAxis = 1, endAxis = -1 } = options;
     this.startAxis = startAxis;
     this.endAxis = endAxis;

@@ -29,7 +29,14 @@ export class Linear extends Module {
   /** [outFeatures] */
   readonly bias: Variable | undefined;
 
-  constructor(runtime: Runtime, inFeatures: number, outFeatures: number, options: LinearOptions) {
+  constructor(runtime: Runtime, inFeatures: number, outFeatures: number, options: LinearOptions);
+  constructor(
+    runtime: Runtime,
+    inFeatures: number,
+    outFeatures: number,
+    options: LinearOptions,
+    ...surplus: readonly unknown[]
+  ) {
     super();
     requireArguments(
       "new Linear(runtime, inFeatures, outFeatures, { generator, bias?, weightInit?, biasInit? })",
@@ -37,6 +44,7 @@ export class Linear extends Module {
       inFeatures,
       outFeatures,
       options,
+      ...surplus,
     );
     const { bias = true, generator, weightInit, biasInit } = options;
     this.inFeatures = inFeatures;

@@ -63,7 +63,7 @@ test("dropout drops in training only, and its masks follow the generator", async
   const { offset } = generator;
   expect(model.eval().forward(x)).toBe(x);
   expect(generator.offset).toBe(offset);
-  expect(() => new Dropout({ p: 2, generator })).toThrow("p is a probability from 0 to 1, not 2");
+  expect(() => new Dropout({ p: 2, generator })).toThrow("p is 2; pass a probability from 0 to 1");
 });
 
 test("an embedding has rows from N(0, 1), zeros for the padding word, and gradients where words were", async () => {

@@ -36,7 +36,14 @@ export class MultiheadAttention extends Module {
   readonly valueProjection: Linear;
   readonly outProjection: Linear;
 
-  constructor(runtime: Runtime, size: number, heads: number, options: MultiheadAttentionOptions) {
+  constructor(runtime: Runtime, size: number, heads: number, options: MultiheadAttentionOptions);
+  constructor(
+    runtime: Runtime,
+    size: number,
+    heads: number,
+    options: MultiheadAttentionOptions,
+    ...surplus: readonly unknown[]
+  ) {
     super();
     requireArguments(
       "new MultiheadAttention(runtime, size, heads, { generator, bias?, dropout? })",
@@ -44,6 +51,7 @@ export class MultiheadAttention extends Module {
       size,
       heads,
       options,
+      ...surplus,
     );
     const { bias = true, dropout = 0, generator } = options;
     if (size % heads !== 0)

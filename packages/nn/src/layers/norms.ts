@@ -45,13 +45,20 @@ export class LayerNorm extends Module {
   /** [...normalizedShape] */
   readonly bias: Variable | undefined;
 
-  constructor(runtime: Runtime, normalizedShape: Size, given: AffineOptions & NormOptions = {}) {
+  constructor(runtime: Runtime, normalizedShape: Size, given?: AffineOptions & NormOptions);
+  constructor(
+    runtime: Runtime,
+    normalizedShape: Size,
+    given: AffineOptions & NormOptions = {},
+    ...surplus: readonly unknown[]
+  ) {
     super();
     requireArguments(
       "new LayerNorm(runtime, normalizedShape, { eps?, affine?, bias? })",
       runtime,
       normalizedShape,
       given,
+      ...surplus,
     );
     const { affine = true, bias = true, ...options } = given;
     this.normalizedShape = shapeOf(normalizedShape);
@@ -80,7 +87,13 @@ export class RMSNorm extends Module {
   constructor(
     runtime: Runtime,
     normalizedShape: Size,
+    given?: Omit<AffineOptions, "bias"> & RmsNormOptions,
+  );
+  constructor(
+    runtime: Runtime,
+    normalizedShape: Size,
     given: Omit<AffineOptions, "bias"> & RmsNormOptions = {},
+    ...surplus: readonly unknown[]
   ) {
     super();
     requireArguments(
@@ -88,6 +101,7 @@ export class RMSNorm extends Module {
       runtime,
       normalizedShape,
       given,
+      ...surplus,
     );
     const { affine = true, ...options } = given;
     this.normalizedShape = shapeOf(normalizedShape);
@@ -114,7 +128,14 @@ export class GroupNorm extends Module {
     runtime: Runtime,
     groups: number,
     channels: number,
+    given?: AffineOptions & NormOptions,
+  );
+  constructor(
+    runtime: Runtime,
+    groups: number,
+    channels: number,
     given: AffineOptions & NormOptions = {},
+    ...surplus: readonly unknown[]
   ) {
     super();
     requireArguments(
@@ -123,6 +144,7 @@ export class GroupNorm extends Module {
       groups,
       channels,
       given,
+      ...surplus,
     );
     const { affine = true, bias = true, ...options } = given;
     if (channels % groups !== 0)
@@ -153,7 +175,13 @@ export class InstanceNorm2d extends Module {
   constructor(
     runtime: Runtime,
     channels: number,
+    given?: Omit<AffineOptions, "bias"> & NormOptions,
+  );
+  constructor(
+    runtime: Runtime,
+    channels: number,
     given: Omit<AffineOptions, "bias"> & NormOptions = {},
+    ...surplus: readonly unknown[]
   ) {
     super();
     requireArguments(
@@ -161,6 +189,7 @@ export class InstanceNorm2d extends Module {
       runtime,
       channels,
       given,
+      ...surplus,
     );
     const { affine = false, ...options } = given;
     this.options = options;

@@ -34,6 +34,18 @@ export function requireWindow(call: string, dimensions: 1 | 2, options: object):
     );
 }
 
+/** @throws RangeError where the padding of a pool is more than half of its window, whose maximum would be one of nothing */
+export function requirePoolPadding(
+  call: string,
+  { kernelSize, padding = 0 }: { readonly kernelSize: Pair; readonly padding?: Pair },
+): void {
+  const sizes = pair(kernelSize);
+  if (pair(padding).some((each, d) => each > (sizes[d] as number) / 2))
+    throw new RangeError(
+      `${call}: padding is ${JSON.stringify(padding)}; pass at most half of kernelSize, ${JSON.stringify(kernelSize)}`,
+    );
+}
+
 /** @throws RangeError where groups do not divide the channels of a convolution */
 export function requireGroups(call: string, groups: number, channels: readonly number[]): void {
   const isCount = Number.isInteger(groups) && groups > 0;

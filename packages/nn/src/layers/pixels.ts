@@ -12,9 +12,10 @@ import type { Pair } from "./pair.js";
 export class AdaptiveAvgPool2d extends Module {
   readonly outputSize: Pair;
 
-  constructor(outputSize: Pair) {
+  constructor(outputSize: Pair);
+  constructor(outputSize: Pair, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new AdaptiveAvgPool2d(outputSize)", outputSize);
+    requireArguments("new AdaptiveAvgPool2d(outputSize)", outputSize, ...surplus);
     this.outputSize = outputSize;
   }
 
@@ -27,9 +28,10 @@ export class AdaptiveAvgPool2d extends Module {
 export class PixelShuffle extends Module {
   readonly factor: number;
 
-  constructor(factor: number) {
+  constructor(factor: number);
+  constructor(factor: number, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new PixelShuffle(factor)", factor);
+    requireArguments("new PixelShuffle(factor)", factor, ...surplus);
     this.factor = factor;
   }
 
@@ -42,9 +44,10 @@ export class PixelShuffle extends Module {
 export class PixelUnshuffle extends Module {
   readonly factor: number;
 
-  constructor(factor: number) {
+  constructor(factor: number);
+  constructor(factor: number, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new PixelUnshuffle(factor)", factor);
+    requireArguments("new PixelUnshuffle(factor)", factor, ...surplus);
     this.factor = factor;
   }
 

@@ -8,7 +8,7 @@ import {
 } from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
-import { type Pair, requireWindow } from "./pair.js";
+import { type Pair, requirePoolPadding, requireWindow } from "./pair.js";
 
 /** Windows of {@link MaxPool2d}; a pair is height and width. */
 export interface Pool2dOptions {
@@ -33,11 +33,15 @@ abstract class Pool2d extends Module {
   readonly padding: Pair;
   readonly ceilMode: boolean;
 
-  /** @param call the call of the layer, for errors */
-  constructor(call: string, options: Pool2dOptions) {
+  /**
+   * @param call the call of the layer, for errors
+   * @param surplus arguments that the layer does not take
+   */
+  constructor(call: string, options: Pool2dOptions, surplus: readonly unknown[]) {
     super();
-    requireArguments(call, options);
+    requireArguments(call, options, ...surplus);
     requireWindow(call, 2, options);
+    requirePoolPadding(call, options);
     const { kernelSize, stride = kernelSize, padding = 0, ceilMode = false } = options;
     this.kernelSize = kernelSize;
     this.stride = stride;
@@ -58,8 +62,9 @@ abstract class Pool2d extends Module {
 
 /** Maximum of each window of images [batch, height, width, channels]. */
 export class MaxPool2d extends Pool2d {
-  constructor(options: Pool2dOptions) {
-    super("new MaxPool2d({ kernelSize, stride?, padding?, ceilMode? })", options);
+  constructor(options: Pool2dOptions);
+  constructor(options: Pool2dOptions, ...surplus: readonly unknown[]) {
+    super("new MaxPool2d({ kernelSize, stride?, padding?, ceilMode? })", options, surplus);
   }
 
   forward(x: Tensor): Tensor {
@@ -71,8 +76,10 @@ export class MaxPool2d extends Pool2d {
 export class AvgPool2d extends Pool2d {
   readonly countIncludePad: boolean;
 
-  constructor(options: AvgPool2dOptions) {
-    super("new AvgPool2d({ kernelSize, stride?, padding?, ceilMode?, countIncludePad? })", options);
+  constructor(options: AvgPool2dOptions);
+  constructor(options: AvgPool2dOptions, ...surplus: readonly unknown[]) {
+    const call = "new AvgPool2d({ kernelSize, stride?, padding?, ceilMode?, countIncludePad? })";
+    super(call, options, surplus);
     this.countIncludePad = options.countIncludePad ?? true;
   }
 

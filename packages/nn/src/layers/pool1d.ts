@@ -1,7 +1,7 @@
 import { avgPool1d, maxPool1d, type Pool1dOptions, type Tensor } from "@halfstep/tensor/functional";
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
-import { requireWindow } from "./pair.js";
+import { requirePoolPadding, requireWindow } from "./pair.js";
 
 /** Windows of {@link MaxPool1d}. */
 export interface Pool1dLayerOptions {
@@ -28,11 +28,13 @@ const windowsOf = ({ kernelSize: window, ...options }: Pool1dLayerOptions): Pool
 export class MaxPool1d extends Module {
   readonly options: Pool1dLayerOptions;
 
-  constructor(options: Pool1dLayerOptions) {
+  constructor(options: Pool1dLayerOptions);
+  constructor(options: Pool1dLayerOptions, ...surplus: readonly unknown[]) {
     super();
     const call = "new MaxPool1d({ kernelSize, stride?, padding?, ceilMode? })";
-    requireArguments(call, options);
+    requireArguments(call, options, ...surplus);
     requireWindow(call, 1, options);
+    requirePoolPadding(call, options);
     this.options = options;
   }
 
@@ -45,11 +47,13 @@ export class MaxPool1d extends Module {
 export class AvgPool1d extends Module {
   readonly options: AvgPool1dLayerOptions;
 
-  constructor(options: AvgPool1dLayerOptions) {
+  constructor(options: AvgPool1dLayerOptions);
+  constructor(options: AvgPool1dLayerOptions, ...surplus: readonly unknown[]) {
     super();
     const call = "new AvgPool1d({ kernelSize, stride?, padding?, ceilMode?, countIncludePad? })";
-    requireArguments(call, options);
+    requireArguments(call, options, ...surplus);
     requireWindow(call, 1, options);
+    requirePoolPadding(call, options);
     this.options = options;
   }
 

@@ -52,13 +52,21 @@ abstract class Cell extends Module {
 
 /** One time step of an LSTM, as torch.nn.LSTMCell. */
 export class LSTMCell extends Cell {
-  constructor(runtime: Runtime, inputSize: number, hiddenSize: number, options: CellOptions) {
+  constructor(runtime: Runtime, inputSize: number, hiddenSize: number, options: CellOptions);
+  constructor(
+    runtime: Runtime,
+    inputSize: number,
+    hiddenSize: number,
+    options: CellOptions,
+    ...surplus: readonly unknown[]
+  ) {
     requireArguments(
       "new LSTMCell(runtime, inputSize, hiddenSize, { generator, bias? })",
       runtime,
       inputSize,
       hiddenSize,
       options,
+      ...surplus,
     );
     super(runtime, inputSize, hiddenSize, options, 4);
   }
@@ -80,13 +88,21 @@ export class LSTMCell extends Cell {
 
 /** One time step of a GRU, as torch.nn.GRUCell. */
 export class GRUCell extends Cell {
-  constructor(runtime: Runtime, inputSize: number, hiddenSize: number, options: CellOptions) {
+  constructor(runtime: Runtime, inputSize: number, hiddenSize: number, options: CellOptions);
+  constructor(
+    runtime: Runtime,
+    inputSize: number,
+    hiddenSize: number,
+    options: CellOptions,
+    ...surplus: readonly unknown[]
+  ) {
     requireArguments(
       "new GRUCell(runtime, inputSize, hiddenSize, { generator, bias? })",
       runtime,
       inputSize,
       hiddenSize,
       options,
+      ...surplus,
     );
     super(runtime, inputSize, hiddenSize, options, 3);
   }

@@ -201,13 +201,21 @@ abstract class Recurrent extends Module {
 
 /** Layers of long short-term memory, as torch.nn.LSTM: its names, layouts and order of gates. */
 export class LSTM extends Recurrent {
-  constructor(runtime: Runtime, inputSize: number, hiddenSize: number, options: RecurrentOptions) {
+  constructor(runtime: Runtime, inputSize: number, hiddenSize: number, options: RecurrentOptions);
+  constructor(
+    runtime: Runtime,
+    inputSize: number,
+    hiddenSize: number,
+    options: RecurrentOptions,
+    ...surplus: readonly unknown[]
+  ) {
     requireArguments(
       "new LSTM(runtime, inputSize, hiddenSize, { generator, numLayers?, bias?, batchFirst?, dropout?, bidirectional? })",
       runtime,
       inputSize,
       hiddenSize,
       options,
+      ...surplus,
     );
     super(runtime, inputSize, hiddenSize, options, 4);
   }
@@ -231,13 +239,21 @@ export class LSTM extends Recurrent {
 
 /** Layers of gated recurrent units, as torch.nn.GRU: its names, layouts and order of gates. */
 export class GRU extends Recurrent {
-  constructor(runtime: Runtime, inputSize: number, hiddenSize: number, options: RecurrentOptions) {
+  constructor(runtime: Runtime, inputSize: number, hiddenSize: number, options: RecurrentOptions);
+  constructor(
+    runtime: Runtime,
+    inputSize: number,
+    hiddenSize: number,
+    options: RecurrentOptions,
+    ...surplus: readonly unknown[]
+  ) {
     requireArguments(
       "new GRU(runtime, inputSize, hiddenSize, { generator, numLayers?, bias?, batchFirst?, dropout?, bidirectional? })",
       runtime,
       inputSize,
       hiddenSize,
       options,
+      ...surplus,
     );
     super(runtime, inputSize, hiddenSize, options, 3);
   }

@@ -59,9 +59,10 @@ const smooth: Readonly<Record<Exclude<UpsampleMode, "nearest" | "nearest-exact">
 export class Upsample extends Module {
   readonly options: UpsampleLayerOptions;
 
-  constructor(options: UpsampleLayerOptions) {
+  constructor(options: UpsampleLayerOptions);
+  constructor(options: UpsampleLayerOptions, ...surplus: readonly unknown[]) {
     super();
-    requireArguments("new Upsample({ size?, scale?, mode?, alignCorners? })", options);
+    requireArguments("new Upsample({ size?, scale?, mode?, alignCorners? })", options, ...surplus);
     const { mode = "nearest", size, scale, alignCorners } = options ?? {};
     if ((size === undefined) === (scale === undefined))
       throw new RangeError(

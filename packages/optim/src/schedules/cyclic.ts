@@ -1,4 +1,4 @@
-import { requireNumber } from "../checks.js";
+import { requireNumber, shown } from "../checks.js";
 import {
   annealed,
   checked,
@@ -40,8 +40,8 @@ export function oneCycle(options: OneCycleOptions): Schedule {
   requireCount("totalSteps", totalSteps);
   requirePart("pctStart", pctStart);
   for (const [name, factor] of Object.entries({ divFactor, finalDivFactor }))
-    if (!(factor > 0 && factor < Number.POSITIVE_INFINITY))
-      throw new RangeError(`${name} is ${factor}: it must be a positive number`);
+    if (typeof factor !== "number" || !(factor > 0 && factor < Number.POSITIVE_INFINITY))
+      throw new RangeError(`${name} is ${shown(factor)}: it must be a positive number`);
   const initialLr = maxLr / divFactor;
   const peak = pctStart * totalSteps - 1;
   const last = totalSteps - 1;
@@ -124,7 +124,7 @@ export function cyclic(options: CyclicOptions): Schedule {
     expRange: (_: number, step: number) => gamma ** step,
   };
   if (!Object.hasOwn(peaks, mode))
-    throw new RangeError(`mode is ${String(mode)}: choose triangular, triangular2 or expRange`);
+    throw new RangeError(`mode is ${shown(mode)}: choose triangular, triangular2 or expRange`);
   const length = stepsUp + stepsDown;
   return (step) => {
     const cycle = Math.floor(step / length);

@@ -1,10 +1,24 @@
-import { requireNumber } from "../checks.js";
-import { annealed, checked, requireCount, type Schedule, schedule } from "./schedule.js";
+import { requireNumber, shown } from "../checks.js";
+import {
+  annealed,
+  checked,
+  requireCount,
+  requirePart,
+  type Schedule,
+  schedule,
+} from "./schedule.js";
 
 /** The same rate in every step. */
-export const constant = (lr: number): Schedule => schedule(1, () => lr);
+export const constant = (lr: number): Schedule => {
+  requireNumber("lr", lr, 0);
+  return schedule(1, () => lr);
+};
 
-/** From `startFactor · lr` to `endFactor · lr` in `totalSteps` equal steps, and there from then on: torch's LinearLR. */
+/**
+ * From `startFactor · lr` to `endFactor · lr` in `totalSteps` equal steps, and there from then on: torch's LinearLR, whose defaults are 1 / 3 and 1.
+ *
+ * @throws RangeError for a `startFactor` that is not in (0, 1] and an `endFactor` that is not in [0, 1], as in torch.
+ */
 export function linear(options: {
   readonly lr: number;
   readonly totalSteps: number;
@@ -21,8 +35,12 @@ export function linear(options: {
     endFactor = 0,
   } = checked("linear", options, ["lr"], others);
   requireCount("totalSteps", totalSteps);
-  requireNumber("startFactor", startFactor, 0);
-  requireNumber("endFactor", endFactor, 0);
+  if (startFactor === 0)
+    throw new RangeError(
+      "startFactor is 0: it must be more than 0, as in torch; linearWarmup() may start at 0",
+    );
+  requirePart("startFactor", startFactor);
+  requirePart("endFactor", endFactor);
   return schedule(
     totalSteps + 1,
     (step) => lr * (startFactor + ((endFactor - startFactor) * step) / totalSteps),
@@ -119,8 +137,12 @@ export function cosine(options: {
   );
 }
 
-/** Throws a RangeError unless the milestones are whole numbers that ascend. */
+/** Throws a RangeError unless the milestones are whole numbers that ascend, and a TypeError for what is no list. */
 export function requireMilestones(milestones: readonly number[]): void {
+  if (!Array.isArray(milestones))
+    throw new TypeError(
+      `milestones is ${shown(milestones)}: it must be a list of steps, such as [30, 60]`,
+    );
   for (const [i, milestone] of milestones.entries()) {
     requireCount(`milestones[${i}]`, milestone);
     const before = milestones[i - 1] ?? 0;

@@ -1,4 +1,4 @@
-import { requireKnown, requireNumber } from "../checks.js";
+import { requireKnown, requireNumber, requireOptions, shown } from "../checks.js";
 import type { LearningRate } from "./schedule.js";
 
 /** A group of an optimizer whose rate a plateau schedule changes. */
@@ -51,17 +51,18 @@ export class ReduceOnPlateau {
   constructor(groups: readonly ScheduledGroup[], options: ReduceOnPlateauOptions = {}) {
     if (!Array.isArray(groups))
       throw new TypeError("ReduceOnPlateau takes groups first: pass optimizer.paramGroups");
+    requireOptions("ReduceOnPlateau", options);
     requireKnown("ReduceOnPlateau", options, defaults);
     this.#groups = groups;
     this.#options = { ...defaults, ...options };
     const { mode, factor, thresholdMode } = this.#options;
-    if (!(factor > 0 && factor < 1))
-      throw new RangeError(`factor is ${factor}: it must be more than 0 and less than 1`);
+    if (typeof factor !== "number" || !(factor > 0 && factor < 1))
+      throw new RangeError(`factor is ${shown(factor)}: it must be more than 0 and less than 1`);
     if (mode !== "min" && mode !== "max")
-      throw new RangeError(`mode is ${String(mode)}: choose "min" or "max"`);
+      throw new RangeError(`mode is ${shown(mode)}: choose "min" or "max"`);
     if (thresholdMode !== "relative" && thresholdMode !== "absolute")
       throw new RangeError(
-        `thresholdMode is ${String(thresholdMode)}: choose "relative" or "absolute"`,
+        `thresholdMode is ${shown(thresholdMode)}: choose "relative" or "absolute"`,
       );
     for (const name of ["patience", "threshold", "cooldown", "minLr", "eps"] as const)
       requireNumber(name, this.#options[name], 0);
@@ -69,8 +70,16 @@ export class ReduceOnPlateau {
     this.#state = { best: null, badMetrics: 0, cooldownLeft: 0 };
   }
 
-  /** Takes a metric, and lowers the rates if it is due. Returns whether it did. A NaN is never an improvement. */
+  /**
+   * Takes a metric, and lowers the rates if it is due. Returns whether it did. A NaN is never an improvement.
+   *
+   * @throws TypeError for a metric that is no number.
+   */
   step(metric: number): boolean {
+    if (typeof metric !== "number")
+      throw new TypeError(
+        `ReduceOnPlateau.step(metric): metric is ${shown(metric)}; pass a number, such as await loss.item()`,
+      );
     const { patience, cooldown, factor, minLr, eps } = this.#options;
     let { best, badMetrics, cooldownLeft } = this.#state;
     if (this.#isBetter(metric, best ?? worst(this.#options.mode))) {

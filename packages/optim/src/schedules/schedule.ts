@@ -1,4 +1,4 @@
-import { requireNames, requireNumber, requireOptions } from "../checks.js";
+import { requireNames, requireNumber, requireOptions, shown } from "../checks.js";
 
 /**
  * A learning rate for each applied step, counted from 0: a pure function. The device reads it from a table, indexed by the
@@ -39,13 +39,26 @@ export function schedule(totalSteps: number, rate: (step: number) => number): Sc
 /** Throws a RangeError unless `value` is a whole number of at least `least`. */
 export function requireCount(name: string, value: number, least = 1): void {
   if (!Number.isSafeInteger(value) || value < least)
-    throw new RangeError(`${name} is ${value}: it must be a whole number of at least ${least}`);
+    throw new RangeError(
+      `${name} is ${shown(value)}: it must be a whole number of at least ${least}`,
+    );
 }
 
 /** Throws a RangeError unless `value` is from 0 to 1. */
 export function requirePart(name: string, value: number): void {
-  if (!(value >= 0 && value <= 1))
-    throw new RangeError(`${name} is ${value}: it must be between 0 and 1`);
+  if (typeof value !== "number" || !(value >= 0 && value <= 1))
+    throw new RangeError(`${name} is ${shown(value)}: it must be between 0 and 1`);
+}
+
+/** Throws a TypeError unless there are schedules, and each is a function. */
+export function requireSchedules(name: string, schedules: readonly unknown[]): void {
+  if (!Array.isArray(schedules) || schedules.length === 0)
+    throw new TypeError(`${name} takes at least one schedule: pass cosine(…) and the like`);
+  const wrong = schedules.find((each) => typeof each !== "function");
+  if (wrong !== undefined || schedules.includes(undefined))
+    throw new TypeError(
+      `${name} takes schedules, not ${shown(wrong)}: pass constant(lr) for a rate that stays`,
+    );
 }
 
 /** From `start` at part 0 to `end` at part 1, along half a cosine. */

@@ -163,7 +163,7 @@ describe("ReduceOnPlateau", () => {
       "a group's rate is a schedule",
     );
     expect(() => new ReduceOnPlateau([group], { factor: 1 })).toThrow("factor is 1");
-    expect(() => new ReduceOnPlateau([group], { mode: "best" as "min" })).toThrow("mode is best");
+    expect(() => new ReduceOnPlateau([group], { mode: "best" as "min" })).toThrow('mode is "best"');
     expect(() => plateau.loadStateDict({} as never)).toThrow("no number best");
   });
 });
@@ -201,7 +201,7 @@ test("what is no schedule is refused by the option's name", () => {
     [() => stepDecay({ lr, stepSize: 1.5 }), "stepSize is 1.5"],
     [() => multiStep({ lr, milestones: [3, 3] }), "milestones[1] is 3"],
     [() => cosineRestarts({ lr, firstSteps: 2, multiplier: 0.5 }), "multiplier is 0.5"],
-    [() => cyclic({ baseLr: 0, maxLr: 1, mode: "square" as "triangular" }), "mode is square"],
+    [() => cyclic({ baseLr: 0, maxLr: 1, mode: "square" as "triangular" }), 'mode is "square"'],
     [() => sequential([constant(1)], [4]), "1 schedules need 0 milestones, not 1"],
     [() => warmupLinear({ lr, totalSteps: 10, warmup: 2 }), "warmup is 2"],
     [() => imagenet({ lr, stepsPerEpoch: 0 }), "stepsPerEpoch is 0"],
@@ -247,7 +247,7 @@ describe("at the edges of their options", () => {
   const lr = 0.5;
   const edges: Readonly<Record<string, readonly Schedule[]>> = {
     constant: [constant(0)],
-    linear: [linear({ lr, totalSteps: 1 }), linear({ lr, totalSteps: 2, startFactor: 0 })],
+    linear: [linear({ lr, totalSteps: 1 }), linear({ lr, totalSteps: 2, startFactor: 0.1 })],
     linearWarmup: [linearWarmup({ lr, warmupSteps: 1, startFactor: 0 })],
     stepDecay: [stepDecay({ lr, stepSize: 1, gamma: 0 }), stepDecay({ lr, stepSize: 1, gamma: 1 })],
     multiStep: [multiStep({ lr, milestones: [] }), multiStep({ lr, milestones: [1], gamma: 0 })],
@@ -308,5 +308,33 @@ describe("at the edges of their options", () => {
       () => new ReduceOnPlateau([{ lr }], { patience: Number.NaN }),
     ];
     for (const make of wrong) expect(make).toThrow(/^\w+ is (NaN|-?[\d.]+): it must be/);
+  });
+
+  it("refuses what is no list, no schedule and no metric", () => {
+    const plateau = new ReduceOnPlateau([{ lr }]);
+    const wrong: readonly (readonly [make: () => unknown, text: string])[] = [
+      [
+        () => linear({ lr, totalSteps: 4, startFactor: 0 }),
+        "startFactor is 0: it must be more than",
+      ],
+      [() => linear({ lr, totalSteps: 4, startFactor: 2 }), "startFactor is 2: it must be between"],
+      [() => linear({ lr, totalSteps: 4, endFactor: 1.5 }), "endFactor is 1.5: it must be between"],
+      [() => constant("0.1" as never), 'lr is "0.1": it must be a number'],
+      [() => multiStep({ lr, milestones: "5" as never }), 'milestones is "5": it must be a list'],
+      [
+        () => imagenet({ lr, stepsPerEpoch: 1, milestones: 5 as never }),
+        "milestones is 5: it must",
+      ],
+      [() => chained(...([] as never as [Schedule])), "chained takes at least one schedule"],
+      [() => chained(1 as never), "chained takes schedules, not 1: pass constant(lr)"],
+      [() => sequential([constant(lr), undefined as never], [1]), "sequential takes schedules"],
+      [() => sequential(constant(lr) as never, []), "sequential takes at least one schedule"],
+      [() => new ReduceOnPlateau([{ lr }], { factor: "0.1" as never }), 'factor is "0.1"'],
+      [() => plateau.step(undefined as never), "metric is undefined; pass a number"],
+      [() => plateau.step("0.5" as never), 'metric is "0.5"; pass a number'],
+      [() => plateau.step(Promise.resolve(1) as never), "metric is a promise; pass a number"],
+    ];
+    for (const [make, text] of wrong) expect(make).toThrow(text);
+    expect(plateau.step(Number.NaN)).toBe(false);
   });
 });

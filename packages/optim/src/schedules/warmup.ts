@@ -15,7 +15,7 @@ export function linearWarmup(options: {
     startFactor = 1 / 3,
   } = checked("linearWarmup", options, ["lr"], ["warmupSteps", "startFactor"]);
   requireCount("warmupSteps", warmupSteps);
-  requireNumber("startFactor", startFactor, 0);
+  requirePart("startFactor", startFactor);
   return schedule(
     warmupSteps + 1,
     (step) => lr * (startFactor + ((1 - startFactor) * step) / warmupSteps),

@@ -70,9 +70,10 @@ export async function readPeftAdapter(directory: string): Promise<PeftAdapter> {
  * @throws CheckpointError where they belong to another model
  */
 export function addAdapter(model: Module, adapter: PeftAdapter): Lora {
+  const { rank, alpha, targets, trained, state } = adapter;
   try {
-    const lora = new Lora(model, { ...adapter, seed: 0 });
-    lora.loadTorchStateDict(adapter.state);
+    const lora = new Lora(model, { rank, alpha, targets, trained, seed: 0 });
+    lora.loadTorchStateDict(state);
     return lora;
   } catch (error) {
     if (!(error instanceof RangeError || error instanceof StateDictError)) throw error;

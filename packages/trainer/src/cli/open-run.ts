@@ -35,7 +35,7 @@ export interface OpenRunOptions
    * Facts of the data that must be the same in a resumed run, by the words for them: `{ classes: ["cat", "dog"], examples: 60000 }`.
    * Default: none.
    */
-  readonly data?: Settings | undefined;
+  readonly dataFacts?: Settings | undefined;
 }
 
 /** The size of training, for the display of progress. */
@@ -91,7 +91,7 @@ function ranksOf(checkpoint: Checkpoint | undefined): number | undefined {
  * @throws StorageError, CheckpointError, NoAdapterError
  */
 export async function openRun(options: OpenRunOptions): Promise<Run> {
-  const { task, seed, out, resume, settings, data = {}, adapter, device, ...others } = options;
+  const { task, seed, out, resume, settings, dataFacts = {}, adapter, device, ...others } = options;
   const flags = { ...flagsOf(others), ...settings, seed };
   const trackers = isFirstRank ? await openTrackers(options) : {};
   const carrier = await joinJob(options.distributed ?? false, options.deadline);
@@ -106,7 +106,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
   };
   try {
     const store = folder?.checkpoints ?? new CheckpointFolder(join(out, "checkpoints"));
-    const checkpoint = await resumePoint({ resume, store, out, settings, data, onNote: say });
+    const checkpoint = await resumePoint({ resume, store, out, settings, dataFacts, onNote: say });
     const opened = await openRuntime({ adapter, device, onNote: say });
     ends.push(opened.close);
     const { runtime, described } = opened;
@@ -118,7 +118,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
         const common = { runtime, device: opened.device, signal: stop.signal, job };
         const parts = {
           settings: savedSettings({ ...settings, ranks: job.ranks }),
-          data: savedData(data),
+          dataFacts: savedData(dataFacts),
         };
         if (!folder)
           return {

@@ -114,10 +114,10 @@ describe("resumePoint", () => {
     const store = await storeWith();
     await store.save({
       ...{ step: 1, microStep: 0, best: false },
-      parts: { settings: savedSettings({}).stateDict(), data: { classes: ["cat", "dog"] } },
+      parts: { settings: savedSettings({}).stateDict(), dataFacts: { classes: ["cat", "dog"] } },
     });
     const of = (classes: readonly string[]) =>
-      outcome({ resume: "auto", store, settings: {}, data: { classes } });
+      outcome({ resume: "auto", store, settings: {}, dataFacts: { classes } });
     expect((await of(["cat", "dog"]))[0]).toBe(1);
     expect(await of(["aardvark", "cat"])).toEqual([
       expect.stringMatching(

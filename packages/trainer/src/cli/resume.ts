@@ -56,7 +56,7 @@ export interface ResumeOptions {
   /** Settings that must equal those saved by {@link savedSettings}. Default: no comparison. */
   readonly settings?: Settings | undefined;
   /** Facts of the data that must equal those saved, such as the names of classes, by the words for them. Default: no comparison. */
-  readonly data?: Settings | undefined;
+  readonly dataFacts?: Settings | undefined;
   readonly onNote: (line: string) => void;
 }
 
@@ -66,7 +66,7 @@ export interface ResumeOptions {
  * @throws CheckpointError where there is no whole one, or it was saved with other settings or of other data
  */
 export async function resumePoint(options: ResumeOptions): Promise<Checkpoint | undefined> {
-  const { resume, settings, data, onNote } = options;
+  const { resume, settings, dataFacts, onNote } = options;
   const stores = "directory" in options.store ? [options.store] : options.store;
   if (resume === undefined) {
     const lists = await Promise.all(stores.map((store) => store.list()));
@@ -78,7 +78,7 @@ export async function resumePoint(options: ResumeOptions): Promise<Checkpoint | 
   const checkpoint =
     resume === "auto" ? await newestOf(stores, onNote) : await readCheckpoint(resume);
   const longer = checkpoint && settings ? requireSettings(checkpoint, settings) : [];
-  if (checkpoint && data) requireData(checkpoint, data);
+  if (checkpoint && dataFacts) requireFacts(checkpoint, dataFacts);
   onNote(
     checkpoint
       ? `going on from ${checkpoint.path}, after step ${checkpoint.step}`
@@ -154,9 +154,9 @@ export function requireSettings(
  * Compares the facts of the data: the same numbers of a model mean other classes or words otherwise.
  * @throws CheckpointError that names the first fact that differs
  */
-function requireData({ path, parts }: Checkpoint, data: Settings): void {
-  const saved = (parts.data ?? {}) as Settings;
-  for (const [name, value] of Object.entries(data))
+function requireFacts({ path, parts }: Checkpoint, facts: Settings): void {
+  const saved = (parts.dataFacts ?? {}) as Settings;
+  for (const [name, value] of Object.entries(facts))
     if (JSON.stringify(saved[name]) !== JSON.stringify(value))
       throw new CheckpointError(
         "misfit",
