@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { balancedPositives, noteRange, recipeFor } from "@halfstep/trainer";
 import { classWeightsOf, openRun, type Settings, say, UsageError } from "@halfstep/trainer/cli";
@@ -57,6 +58,10 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
       `${options.data} has ${data.labels.length} tags, and tags that are scored together may be ${mostTags}: add --no-crf`,
     );
   const { init, tokenizer, features, shape } = await startingPoint(options, data);
+  if (init && existsSync(out) && realpathSync(out) === realpathSync(init.directory))
+    throw new UsageError(
+      `--out ${out} has the model of --pretrained, which training would replace: name another folder`,
+    );
   const maxLength = Math.min(options.maxLength, shape.maxPositionEmbeddings);
   using run = await openRun({ ...runOptionsOf(options), dataFacts: factsOf(data, tokenizer) });
   const { job } = run;

@@ -177,6 +177,9 @@ describe("hidden words and tags", { timeout: 600_000 }, () => {
     ]);
     expect(told.stdout).toMatch(/^the dog \S+ \.\n$/);
     const init = ["--pretrained", inFolder("mlm")];
+    const replaced = await train("mlm", "--task", "mlm", ...init);
+    expect(replaced).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(replaced)).toMatch(/mlm has the model of --pretrained, which training would/);
     const tags = await train("tags", "--task", "tags", "--data", inFolder("own.txt"), ...init);
     expect(tags.stderr).toMatch(
       /weights of .*mlm: 1 layers of 8 features; dropped: its head, which is for another task; new: classifier/,

@@ -26,6 +26,7 @@ import { type RandomWords, randomWordsOf } from "./arrays/random-words.js";
 import { mapNumbers, needsScalar } from "./arrays/scalar.js";
 import { type CodeArray, checkFormat, type FloatFormat } from "./format.js";
 import { requireKnown } from "./known-options.js";
+import { checkSaturate } from "./rounding.js";
 
 export type { EncodeArrayOptions, Numbers } from "./arrays/arguments.js";
 
@@ -173,6 +174,7 @@ function conversionOf(
   out: CodeArray | Float32Array | Float64Array | undefined,
   options: EncodeArrayOptions | undefined,
 ): Conversion {
+  checkSaturate(options?.saturate);
   const isScalar = needsScalar(source, format);
   // A single piece is read as a whole before anything is written.
   const mayOverlap = out !== undefined && (isScalar || source.values.length > pieceLength);

@@ -33,11 +33,22 @@ export interface EncodeOptions {
   readonly bits?: number;
 }
 
+/** @throws TypeError for what is neither true nor false: the text "false" would count as true */
+export function checkSaturate(saturate: unknown): void {
+  if (saturate === undefined || typeof saturate === "boolean") return;
+  throw new TypeError(`saturate is ${JSON.stringify(saturate)}: it must be true or false`);
+}
+
 /**
  * The rounding that options ask for.
- * @throws TypeError if it is unknown, or if `bits` is missing, no u32, or given to another rounding than `"stochastic"`.
+ * @throws TypeError if an option is unknown, if `bits` is missing, no u32, or given to another rounding than `"stochastic"`, and if
+ * `saturate` is no boolean.
  */
 export function roundingOf(options: EncodeOptions | undefined): Rounding {
+  for (const name in options)
+    if (name !== "rounding" && name !== "saturate" && name !== "bits")
+      throw new TypeError(`there is no option ${name}; pass any of rounding, saturate, bits`);
+  checkSaturate(options?.saturate);
   const rounding = options?.rounding ?? "nearestEven";
   const bits = options?.bits;
   const isU32 = Number.isInteger(bits) && (bits as number) >= 0 && (bits as number) < 2 ** 32;
