@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { initialScaleState, type ScalerPreset, scalerRule } from "../src/index.js";
+import {
+  float32Primitives,
+  GradScaler,
+  initialScaleState,
+  type ScalerPreset,
+  scalerRule,
+} from "../src/index.js";
 import { nextScale } from "../src/rule.js";
 import torchFactors from "./golden/torch-factors.json" with { type: "json" };
 import torchTraces from "./golden/torch-update-scale.json" with { type: "json" };
@@ -165,4 +171,16 @@ describe("literal sequences", () => {
       ["paper", 24, 2000, 1, 2 ** -16],
     ]);
   });
+});
+
+test("options that are true or false take nothing else", () => {
+  for (const name of ["enabled", "allowNoGrad", "gradientNorm"])
+    for (const [value, shown] of [
+      [0, "0"],
+      ["false", '"false"'],
+      [null, "null"],
+    ])
+      expect(() => new GradScaler(float32Primitives, { [name as string]: value })).toThrow(
+        `${name} is ${shown}: it must be true or false.`,
+      );
 });

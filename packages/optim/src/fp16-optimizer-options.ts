@@ -52,8 +52,10 @@ export interface BackwardMasterOptions {
   readonly retainGraph?: boolean;
 }
 
-/** Throws for options of `FP16Optimizer` that it does not have, or of another kind, by the names that the caller wrote. */
-export function requireFP16Options<B, L>(options: FP16OptimizerOptions<B, L>): void {
+/** The options of `FP16Optimizer` and its defaults. Throws for unknown ones, or of another kind, by the names that the caller wrote. */
+export function fp16Options<B, L>(
+  options: FP16OptimizerOptions<B, L>,
+): Required<Omit<FP16OptimizerOptions<B, L>, "primitives">> {
   requireOptions("FP16Optimizer", options);
   requireNames("FP16Optimizer", options, [
     "staticLossScale",
@@ -77,6 +79,7 @@ export function requireFP16Options<B, L>(options: FP16OptimizerOptions<B, L>): v
   requirePositive("initScale", initScale);
   requireNumber("scaleFactor", scaleFactor, 1);
   requireCount("scaleWindow", scaleWindow);
+  return { staticLossScale, dynamicLossScale, dynamicLossArgs, verbose };
 }
 
 /** Throws for options of `backward` that it does not have, or of another kind. */

@@ -17,9 +17,9 @@ import {
   type BackwardMasterOptions,
   type DifferentiableLoss,
   type FP16OptimizerOptions,
+  fp16Options,
   type MasterGradNorm,
   requireBackwardOptions,
-  requireFP16Options,
 } from "./fp16-optimizer-options.js";
 import { type FP16OptimizerStateDict, mastersOf, withMasters } from "./fp16-optimizer-state.js";
 import type { LARC } from "./larc.js";
@@ -74,13 +74,7 @@ export class FP16Optimizer<
     options: FP16OptimizerOptions<B, L> = {},
   ) {
     requireOptimizer("FP16Optimizer", optimizer);
-    requireFP16Options(options);
-    const {
-      staticLossScale = 1,
-      dynamicLossScale = false,
-      dynamicLossArgs = {},
-      verbose = true,
-    } = options;
+    const { staticLossScale, dynamicLossScale, dynamicLossArgs, verbose } = fp16Options(options);
     const { target } = optimizer;
     const { storages } = innermost(optimizer);
     for (const [group, { params }] of optimizer.paramGroups.entries())
