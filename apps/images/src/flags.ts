@@ -147,7 +147,6 @@ export const trainFlags = (train: Command): Command =>
     {
       precision: { description: "another recipe: float16, bfloat16, mixed_float16, …" },
       epochs: { description: "passes over the training images (default: 90)" },
-      out: { parse: folderName },
       batchSize: {
         also: "-b",
         description: "images in a batch (default: 256)",
@@ -211,11 +210,6 @@ function imageSide(text: string): number {
   const side = wholeNumber(8)(text);
   if (side > mostSide) throw new InvalidArgumentError(`it must be at most ${mostSide}.`);
   return side;
-}
-
-function folderName(text: string): string {
-  if (text.trim() === "") throw new InvalidArgumentError("it must name a folder.");
-  return text;
 }
 
 function zoomFactor(text: string): number {

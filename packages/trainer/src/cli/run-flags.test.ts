@@ -34,6 +34,10 @@ const outcome = (args: readonly string[]): unknown => {
 };
 
 describe("runFlags", () => {
+  it("refuses an output without a name", () => {
+    expect(outcome(["--out="])).toMatch(/^2 .*--out <dir>.* it must name a folder\.$/);
+  });
+
   it("has the defaults, and nothing where there is none", () => {
     expect(parse([])).toEqual({
       ...{ precision: "float32", epochs: 2, batchSize: 8, lr: 0.1, seed: 0, accumulate: 1 },

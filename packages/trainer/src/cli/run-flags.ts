@@ -1,7 +1,7 @@
 import type { Wire } from "@halfstep/distributed";
 import { type Command, Option } from "commander";
 import type { ExchangeMode } from "../job-exchange.js";
-import { lossScale, positiveNumber, precisionName, wholeNumber } from "./values.js";
+import { folderName, lossScale, positiveNumber, precisionName, wholeNumber } from "./values.js";
 
 /** The standard flags of a training program. */
 export interface RunFlags {
@@ -142,7 +142,11 @@ const standard: Readonly<Record<keyof RunFlags, Flag>> = {
     description:
       'go on from a checkpoint: its folder, or "auto" for the newest in --out that is whole; more --epochs or --max-steps than before train longer',
   },
-  out: { flags: "--out <dir>", description: "folder for metrics, checkpoints, summary and report" },
+  out: {
+    flags: "--out <dir>",
+    description: "folder for metrics, checkpoints, summary and report",
+    parse: folderName,
+  },
   adapter: {
     flags: "--adapter <name|index>",
     description: "which GPU, by part of its name or by number (or HALFSTEP_ADAPTER)",

@@ -15,6 +15,12 @@ export const wholeNumber =
     return value;
   };
 
+/** The path of a folder. */
+export function folderName(text: string): string {
+  if (text.trim() === "") throw new InvalidArgumentError("it must name a folder.");
+  return text;
+}
+
 /** A finite number above 0. */
 export function positiveNumber(text: string): number {
   const value = Number(text);
