@@ -39,6 +39,7 @@ const bestTier = { HALFSTEP_TEST_TIERS: "best" };
  * @property {Record<string, { suites?: boolean, files?: string[], lane?: string[], browser?: string[] }>} tests by folder. `suites`: all test
  * files that use a GPU. `files`: some of them. `lane`, `browser`: files written for those, by name
  * @property {{ test: string, why: string }[]} differing tests by a part of their names that fail there, and why they may
+ * @property {true} [onRequest] runs only where it is named
  */
 
 /** @type {Lane[]} */
@@ -49,7 +50,7 @@ export const lanes = [
     driver: ownAdapter,
     env: {},
     tests: {
-      "packages/distributed": { lane: ["compression", "convergence", "random-runs"] },
+      "packages/distributed": { lane: ["convergence", "random-runs"] },
       "packages/kernels": { lane: ["accumulating"] },
       "packages/models": { lane: ["gpu-steps"] },
       "packages/trainer": { lane: ["micro-batches", "plan-counts"] },
@@ -61,6 +62,15 @@ export const lanes = [
       "apps/text": { lane: ["training", "published"] },
     },
     differing: [],
+  },
+  {
+    name: "studies",
+    what: "what compressed gradients cost in loss",
+    driver: ownAdapter,
+    env: {},
+    tests: { "packages/distributed": { lane: ["compression"] } },
+    differing: [],
+    onRequest: true,
   },
   {
     name: "engines",

@@ -64,8 +64,8 @@ export const unit = ({ exclude = [], ...test } = {}) =>
 /** The vitest config of apps, whose tests train on the GPU: one worker, one device, so that runs do not fight for it. */
 export const gpu = (test = {}) => unit({ maxWorkers: 1, ...test });
 
-/** Mesa's software driver compiles without LLVM's optimizations. */
-export const withoutOptimizations = { GALLIVM_PERF: "nopt" };
+/** Mesa's software driver compiles without LLVM's optimizations, unless a lane sets the variable itself. */
+export const withoutOptimizations = { GALLIVM_PERF: process.env.GALLIVM_PERF ?? "nopt" };
 
 /**
  * The vitest config of packages whose tests compile many programs and run each for a moment. Mesa's software driver compiles

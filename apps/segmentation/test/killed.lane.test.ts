@@ -24,7 +24,7 @@ function numbers(): () => number {
 it("convert, predict and export leave the old file or the new one", async () => {
   const program = new URL("../../../scripts/torture/kill-writers.mjs", import.meta.url).href;
   const { killWriters } = await import(program);
-  const result = await killWriters({ directory, kills: 24, random: numbers() });
+  const result = await killWriters({ directory, kills: 12, random: numbers() });
   expect(result.lost).toEqual([]);
   expect(result.old + result.new).toBeGreaterThan(0);
 });
