@@ -1,4 +1,5 @@
 import { bytesFor } from "@halfstep/formats/dtypes";
+import { checkSharing } from "./check-launch.js";
 import type { Counters } from "./counters.js";
 import { isNode } from "./environment.js";
 import { BufferUsage } from "./flags.js";
@@ -159,7 +160,7 @@ function assertBindings(
   limits: GPUSupportedLimits,
 ): void {
   for (const [i, { buffer, offset, length }] of bindings.entries()) {
-    const { name, access } = kernel.bindings[i] as Kernel["bindings"][number];
+    const { name } = kernel.bindings[i] as Kernel["bindings"][number];
     const what = `binding "${name}" of kernel "${kernel.name}"`;
     const size = sizes[i] as number;
     if (!Number.isSafeInteger(length) || length < 0)
@@ -181,15 +182,6 @@ function assertBindings(
       throw new TypeError(
         `${what} is a buffer without GPUBufferUsage.STORAGE: create it with that usage`,
       );
-    for (const [j, other] of bindings.entries()) {
-      if (j >= i || other.buffer !== buffer) continue;
-      const otherAccess = kernel.bindings[j]?.access;
-      const overlaps = offset < other.offset + (sizes[j] as number) && other.offset < offset + size;
-      if ((access === "read") !== (otherAccess === "read") || (access !== "read" && overlaps))
-        throw new TypeError(
-          `${what} shares a buffer with "${kernel.bindings[j]?.name}", which WebGPU forbids where one is written, even for disjoint ranges: ` +
-            "use another buffer",
-        );
-    }
   }
+  checkSharing(kernel, bindings);
 }

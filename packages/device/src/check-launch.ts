@@ -1,4 +1,4 @@
-import { type DType, floatingDTypes } from "@halfstep/formats/dtypes";
+import { bytesFor, type DType, floatingDTypes } from "@halfstep/formats/dtypes";
 import type { Binding, Kernel, KernelScalar, Launch } from "./launch.js";
 
 /**
@@ -12,6 +12,36 @@ export function checkLaunch({ kernel, bindings, scalars }: Launch<unknown>): voi
   checkBindings(kernel, bindings);
   checkScalars(kernel, scalars);
 }
+
+/**
+ * Throws where bindings share a buffer that one of them writes, as WebGPU forbids. Targets without a GPU apply the same rule, so that what
+ * runs on them runs on a GPU.
+ *
+ * @throws TypeError
+ */
+export function checkSharing(kernel: Kernel, bindings: readonly Binding<unknown>[]): void {
+  for (let i = 1; i < bindings.length; i++)
+    for (let j = 0; j < i; j++) {
+      const [a, b] = [bindings[i], bindings[j]] as [Binding<unknown>, Binding<unknown>];
+      if (a.buffer === b.buffer && !mayShare(kernel, [i, a], [j, b]))
+        throw new TypeError(
+          `binding "${kernel.bindings[i]?.name}" of kernel "${kernel.name}" shares a buffer with "${kernel.bindings[j]?.name}", which WebGPU forbids where one is written, even for disjoint ranges: use another buffer`,
+        );
+    }
+}
+
+type Placed = readonly [place: number, binding: Binding<unknown>];
+
+/** Both may be read, and both written where they do not overlap. */
+function mayShare({ bindings }: Kernel, [i, a]: Placed, [j, b]: Placed): boolean {
+  const [isRead, isOtherRead] = [i, j].map((place) => bindings[place]?.access === "read");
+  if (isRead !== isOtherRead) return false;
+  return isRead || a.offset >= endOf(b) || b.offset >= endOf(a);
+}
+
+/** Where the 16 bytes end in which the last element lies. */
+const endOf = ({ offset, length, dtype }: Binding<unknown>): number =>
+  offset + 16 * Math.max(1, Math.ceil(bytesFor(dtype, length) / 16));
 
 /** Throws unless there is one storage or binding for each binding of the kernel. */
 export function checkBindings(

@@ -4,7 +4,7 @@ export type { DType, Float8DType, HalfDType } from "@halfstep/formats/dtypes";
 export { type BrowserDeviceOptions, requestDevice } from "./browser.js";
 export { type AllocateOptions, type MemoryAccount, sizeClass } from "./buffer-pool.js";
 export type { AdapterDescription, Capabilities, Tier } from "./capabilities.js";
-export { checkLaunch } from "./check-launch.js";
+export { checkLaunch, checkSharing } from "./check-launch.js";
 export type { Counters, CounterValues } from "./counters.js";
 export {
   type Device,

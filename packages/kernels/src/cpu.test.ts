@@ -1,5 +1,6 @@
 import type { Launch } from "@halfstep/device";
 import { expect, test } from "vitest";
+import { accumulate } from "./copies/assign.js";
 import { fill } from "./copies/fill.js";
 import { type CpuBuffer, cpuTarget } from "./cpu.js";
 
@@ -17,4 +18,13 @@ test("a launch that a device would refuse is refused in the same words", () => {
   );
   target.launch(launch);
   expect([...target.read(out)]).toEqual([3, 3, 3, 3]);
+});
+
+test("a launch that writes a buffer which it reads is refused, as WebGPU does", () => {
+  const target = cpuTarget();
+  const buffer = target.allocate(64);
+  const at = (offset: number) => ({ buffer, offset, length: 4, dtype: "float32" as const });
+  expect(() => target.launch(accumulate({ input: at(0), out: at(32) }))).toThrow(
+    'binding "y" of kernel "accumulate" shares a buffer with "x"',
+  );
 });

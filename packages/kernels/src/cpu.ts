@@ -1,6 +1,7 @@
 import {
   type Binding,
   checkLaunch,
+  checkSharing,
   type Kernel,
   type KernelView,
   type Launch,
@@ -68,6 +69,7 @@ export function cpuTarget(options: CpuTargetOptions = {}): CpuTarget {
 function runOnCpu(launch: Launch<CpuBuffer>): void {
   checkLaunch(launch);
   const { kernel, bindings, scalars } = launch;
+  checkSharing(kernel, bindings);
   const views = bindings.map((binding, index) => {
     const access = kernel.bindings[index]?.access;
     const view = openView(binding);

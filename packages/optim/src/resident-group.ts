@@ -227,11 +227,16 @@ export class ResidentGroup<B, H extends CommonOptions> {
         ...{ buffer: target.allocate(bytesFor(dtype, kept.length)), offset: 0 },
         ...{ length: kept.length, dtype, shape },
       });
-      const rounded = scratch(params.dtype);
-      const isSame = scratch("uint32");
+      const [rounded, isSame, adopted] = [
+        scratch(params.dtype),
+        scratch("uint32"),
+        scratch("float32"),
+      ];
       target.launch(elementwise(identity, [kept], rounded));
       target.launch(elementwise(eq, [values, rounded], isSame));
-      target.launch(elementwise(where, [isSame, kept, values], kept));
+      // A launch may not read the buffer that it writes.
+      target.launch(elementwise(where, [isSame, kept, values], adopted));
+      target.launch(elementwise(identity, [adopted], kept));
     }
     this.keepValues();
   }

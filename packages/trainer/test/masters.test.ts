@@ -1,8 +1,15 @@
 import { recipeOf } from "@halfstep/autocast";
+import { requestTestDevice } from "@halfstep/device/testing";
 import type { Mlp } from "@halfstep/models";
 import { applyRecipe } from "@halfstep/nn";
 import { AdamW, ExponentialMovingAverage, SGD } from "@halfstep/optim";
-import { cpuRuntime, flattenByDType, type Runtime, type Storage } from "@halfstep/tensor";
+import {
+  cpuRuntime,
+  flattenByDType,
+  gpuRuntime,
+  type Runtime,
+  type Storage,
+} from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import { classifier, lossOf, samples } from "./classes.js";
 
@@ -33,10 +40,18 @@ const valuesOf = async (model: Mlp): Promise<readonly number[]> =>
 const farthest = (a: readonly number[], b: readonly number[]): number =>
   Math.max(...a.map((value, i) => Math.abs(value - (b[i] as number))));
 
-test.each(["master", "kahan", "remainder"] as const)(
-  "a step after loadStateDict() of the model alone goes on from what was loaded: %s",
-  async (storage) => {
-    const runtime = cpuRuntime();
+const onCpu = (): Promise<Runtime> => Promise.resolve(cpuRuntime());
+const onGpu = async (): Promise<Runtime> => gpuRuntime(await requestTestDevice());
+
+test.each([
+  ["master", "CPU", onCpu],
+  ["master", "GPU", onGpu],
+  ["kahan", "CPU", onCpu],
+  ["remainder", "CPU", onCpu],
+] as const)(
+  "a step after loadStateDict() of the model alone goes on from what was loaded: %s, %s",
+  async (storage, _, open) => {
+    const runtime = await open();
     const [own, other] = [classifier(runtime, 1), classifier(runtime, 2)];
     for (const model of [own, other]) model.bfloat16();
     const optimizer = new SGD(runtime.target, groupsOf(own), { lr: 2 ** -20, storage });

@@ -60,7 +60,8 @@ const assignUnlessKernel: Kernel = defineKernel({
     { name: "y", access: "readwrite" },
   ],
   scalars: [count],
-  body: () => `${linearMain()}  if (index * 4u >= s.count || at_flag(0u) != 0.0) { return; }
+  // Of the bits, because compilers may take NaN for equal to 0.
+  body: () => `${linearMain()}  if (index * 4u >= s.count || (bitcast<u32>(at_flag(0u)) & 0x7fffffffu) != 0u) { return; }
   store_y(index, load_x(index));
 }
 `,

@@ -6,8 +6,13 @@ import * as kinds from "../arguments/kinds.js";
 import * as ownKinds from "../arguments/own-kinds.js";
 import { noGrad } from "../autograd/grad-mode.js";
 import type { Operand } from "../dispatch/op.js";
+import { ShapeError } from "../errors.js";
 import { isSameShape } from "../shapes.js";
 import type { Tensor, Variable } from "../tensor/tensor.js";
+
+/** The value, copied where it lies in the variable's buffer: a launch may not read the buffer that it writes. */
+const apart = (value: Tensor, variable: Variable): Tensor =>
+  value.storage === variable.storage ? noGrad(() => value.expand(value.shape)) : value;
 
 /** variable = value, unless the flag is set. */
 export const assign: (variable: Variable, value: Tensor, unless: Operand | undefined) => void =
@@ -21,9 +26,7 @@ export const assign: (variable: Variable, value: Tensor, unless: Operand | undef
           `assign: ${variable.name} is ${variable.dtype} and the value ${value.dtype}; only floating variables can be assigned`,
         );
       runtime.recorder.beforeOp();
-      // One dispatch may not read the buffer that it writes.
-      const source =
-        value.storage === variable.storage ? noGrad(() => value.expand(value.shape)) : value;
+      const source = apart(value, variable);
       const isShaped = isSameShape(value.shape, variable.shape);
       const [input, out] = [source, variable].map((tensor): Operand => {
         const operand = tensor.operand();
@@ -37,14 +40,19 @@ export const assign: (variable: Variable, value: Tensor, unless: Operand | undef
     },
   );
 
-/** variable += value, in float32. */
+/** variable += value, in float32. @throws ShapeError unless both have one shape */
 export const accumulate: (variable: Variable, value: Tensor) => void = checked(
   "accumulate",
   { variable: kinds.tensor, value: kinds.tensor },
   (variable: Variable, value: Tensor): void => {
+    if (!isSameShape(value.shape, variable.shape))
+      throw new ShapeError(
+        `accumulate: ${variable.name} is [${variable.shape}] and the value [${value.shape}]: give them one shape`,
+      );
     variable.runtime.recorder.beforeOp();
+    const input = apart(value, variable).operand();
     variable.runtime.recorder.scratchTarget.launch(
-      kernels.accumulate({ input: value.operand(), out: variable.operand() }),
+      kernels.accumulate({ input, out: variable.operand() }),
     );
   },
 );
