@@ -1,3 +1,4 @@
+import { recipeOf } from "@halfstep/autocast";
 import { Dropout, Generator, Linear, Module } from "@halfstep/nn";
 import { cpuRuntime, type Tensor } from "@halfstep/tensor";
 import { expect, test } from "vitest";
@@ -67,8 +68,12 @@ test("what depends on the size of an axis in another way is refused", async () =
 test("tensors of numbers of the host, integers and dropout are named", async () => {
   const host = await errorOf((x) => x.add(runtime.tensor([1, 2, 3, 4])));
   expect(host.message).toContain("made in forward() from numbers of the host");
-  const integers = await errorOf((x) => x.to("uint32").add(1).to("float32"));
-  expect(integers.message).toContain("modulo 2^32");
+  const integers = await errorOf((x) => x.to("uint32").clamp({ min: 1 }).to("float32"));
+  expect(integers.message).toContain("of integers only sums, differences and products");
+  const compared = await errorOf((x) => x.to("int32").eq(1.5));
+  expect(compared.message).toContain("integers meet the number 1.5");
+  const narrow = await errorOf((x) => x.to("float8e4m3fn").to("float32"));
+  expect(narrow.message).toContain("it rounds to 8 bits");
 });
 
 test("wrong options are refused", async () => {
@@ -78,6 +83,17 @@ test("wrong options are refused", async () => {
   await refused({ opset: 9 }, "opset 9 is not written");
   await refused({ inputNames: ["a", "b"] }, "2 names for 1 tensors");
   await refused({ axes: { x: { 0: "batch" } } }, 'axes names "x", and the inputs are input');
+  await refused({ axes: { input: { 2: "width" } } }, 'axes names dimension 2 of "input"');
+  await refused({ axes: { input: { 0: 5 as never } } }, 'no name for dimension 0 of "input"');
+  await refused({ multiples: { height: 2 } }, 'multiples names "height", and the named axes are');
+  await refused({ multiples: { batch: 3 } }, "which is no multiple of 3");
+  await refused({ channelsFirst: ["images"] }, 'channelsFirst names "images", and the inputs and');
+  await refused({ channelsFirst: ["input"] }, "which has 2 dimensions and not [batch, height");
+  await refused({ recipe: "O1" as never }, 'recipe is O1: pass recipeOf("O1")');
+  await refused({ recipe: recipeOf("O2") }, "call applyRecipe(model, recipe)");
+  await refused({ float32Outputs: "no" as never }, "float32Outputs is no: pass true or false");
+  await refused({ inputNames: "x" as never }, "inputNames is no list of names");
+  await expect(toOnnx(model, example[0] as never)).rejects.toThrow("inputs is no list");
   await expect(toOnnx(model, [])).rejects.toThrow("at least one tensor");
 });
 

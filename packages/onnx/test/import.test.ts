@@ -128,4 +128,11 @@ test("wrong inputs are refused", () => {
   expect(() => model.forward({})).toThrow('the graph needs "input_ids": its inputs are input_ids');
   const vector = runtime.tensor(Uint32Array.of(1, 2));
   expect(() => model.forward({ input_ids: vector })).toThrow(OnnxError);
+  const input_ids = runtime.tensor(Uint32Array.of(1, 2), [1, 2]);
+  expect(() => model.forward({ input_ids, mask: vector })).toThrow(
+    'the graph has no input "mask": its inputs are input_ids',
+  );
+  expect(() => model.forward({ input_ids: input_ids.to("float32") })).toThrow(
+    '"input_ids" is INT64 in the graph, not float32',
+  );
 });

@@ -1,10 +1,12 @@
 // Operators of graphs, one by one: shapes and numbers are those of ONNX Runtime.
+import type { Tensor } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import { dataType } from "../src/data-type.js";
 import { elementwiseOnHost, permuted } from "../src/import/host-ops.js";
 import { HostTensor } from "../src/import/host-tensor.js";
+import { fromOnnx } from "../src/index.js";
 import { runtime, waves } from "./cases.js";
-import { type Constant, difference } from "./one-node.js";
+import { type Constant, difference, fileOf } from "./one-node.js";
 
 test.each(["Max", "Min"])("%s takes any number of operands", async (operator) => {
   const [a, b, c] = [waves([2, 3]), waves([3]).neg(), waves([2, 1]).mul(0.5)];
@@ -29,11 +31,66 @@ test("quotients of integers are rounded toward zero", async () => {
   expect(await difference("Div", {}, { a, b }, { output: int })).toBe("");
   expect(await difference("Div", {}, { a, b: int64([3], []) }, { output: int })).toBe("");
   expect(await difference("Div", {}, { a: int64([-100]), b }, { output: int })).toBe("");
-  const c = runtime.tensor(Uint32Array.of(4_294_967_295, 4_000_000_001, 7, 16_777_217), [4]);
-  const d = runtime.tensor(Uint32Array.of(4_000_000_001, 3, 9, 1), [4]);
+  const c = runtime.tensor(Uint32Array.of(2_147_483_647, 2_000_000_001, 7, 16_777_217), [4]);
+  const d = runtime.tensor(Uint32Array.of(2_000_000_001, 3, 9, 1), [4]);
   expect(await difference("Div", {}, { c, d }, { output: int })).toBe("");
   const f = waves([9]);
   expect(await difference("Div", {}, { f, b: { shape: [], values: [3] } })).toBe("");
+});
+
+test("integers of int64 are signed, whatever holds them", async () => {
+  const [a, b] = [Uint32Array.of(1, 2, 3), Uint32Array.of(3, 1, 4)].map((x) => runtime.tensor(x));
+  if (!a || !b) throw new Error("unreachable");
+  const mask = runtime.tensor(Uint32Array.of(1, 0, 1), [3]);
+  const minus = int64([-1, -2, -3]);
+  expect(await difference("Sub", {}, { a, b }, { output: int })).toBe("");
+  expect(await difference("Sub", {}, { a, b: int64([5], []) }, { output: int })).toBe("");
+  expect(await difference("Neg", {}, { a }, { output: int })).toBe("");
+  expect(await difference("Concat", { axis: 0 }, { a, minus }, { output: int })).toBe("");
+  const widths = int64([1, 1]);
+  const padded = { a, widths, value: int64([-1], []) };
+  expect(await difference("Pad", {}, padded, { output: int })).toBe("");
+  const choices = { mask, five: int64([5, 0, 7]), one: int64([-1], []) };
+  expect(await difference("Where", {}, choices, { output: int })).toBe("");
+  // What follows computes with these.
+  const resultOf = (bytes: Uint8Array, given: Readonly<Record<string, Tensor>>) =>
+    fromOnnx(runtime, bytes).forward(given).y?.dtype;
+  const asInt = fileOf("Cast", { to: int }, { mask }, { output: int });
+  expect(resultOf(asInt, { mask })).toBe("int32");
+  const x = waves([2, 3]);
+  for (const operator of ["ArgMax", "ArgMin"])
+    expect(resultOf(fileOf(operator, {}, { x }, { output: int }), { x })).toBe("int32");
+});
+
+test("constants beyond 32 bits are bounds, and refused elsewhere", async () => {
+  const a = runtime.tensor(Int32Array.of(1, -2, 2_000_000_000));
+  const far = [2 ** 40, -(2 ** 40), 2 ** 62];
+  for (const [operator, sign] of [
+    ["Min", 1],
+    ["Max", -1],
+  ] as const)
+    for (const b of [
+      int64([sign * 2 ** 40, sign * 2 ** 31, sign * 2 ** 62]),
+      int64([sign * 2 ** 62], []),
+    ])
+      expect(await difference(operator, {}, { a, b }, { output: int })).toBe("");
+  for (const operator of ["Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"])
+    for (const b of [int64(far), int64([2 ** 32 + 1], [])])
+      expect(await difference(operator, {}, { a, b }, { output: bool })).toBe("");
+  for (const operator of ["Add", "Sub", "Mul", "Div"]) {
+    const b = int64(far);
+    const model = fromOnnx(runtime, fileOf(operator, {}, { a, b }, { output: int }));
+    expect(() => model.forward({ a })).toThrow("1099511627776, which 32 bits do not hold");
+  }
+});
+
+test("powers of integers are integers", async () => {
+  const a = runtime.tensor(Int32Array.of(3, -7, 0, 1290));
+  for (const exponent of [0, 1, 2, 3])
+    expect(await difference("Pow", {}, { a, p: int64([exponent], []) }, { output: int })).toBe("");
+  const half: Constant = { shape: [], values: [0.5] };
+  const model = fromOnnx(runtime, fileOf("Pow", {}, { a, half }, { output: int }));
+  expect(() => model.forward({ a })).toThrow("of integers, with an exponent that is no constant");
 });
 
 test("remainders have the sign of the divisor, or that of the dividend with fmod", async () => {

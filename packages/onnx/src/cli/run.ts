@@ -106,7 +106,11 @@ function numbersOf(
   if (!/^([IU](8|16|32|64)|BOOL)$/.test(dtype))
     throw new OnnxError("inputs", `has "${name}" in ${dtype}: save floats or integers`);
   const whole = Array.from(data as ArrayLike<number | bigint>, Number);
-  return whole.some((value) => value < 0) ? Int32Array.from(whole) : Uint32Array.from(whole);
+  const isSigned = whole.some((value) => value < 0);
+  const beyond = whole.find((n) => n < -(2 ** 31) || n > (isSigned ? 2 ** 31 - 1 : 2 ** 32 - 1));
+  if (beyond !== undefined)
+    throw new OnnxError("inputs", `has ${beyond} in "${name}", which 32 bits do not hold`);
+  return isSigned ? Int32Array.from(whole) : Uint32Array.from(whole);
 }
 
 /** An input for people: "input_ids" [batch, length]. */

@@ -1,3 +1,4 @@
+import type { DType } from "@halfstep/device";
 import { type DataType, dataType, nameOfType, typeOf } from "../data-type.js";
 import { OnnxError } from "../errors.js";
 import type { GraphBuilder, Reference } from "./graph-builder.js";
@@ -105,8 +106,12 @@ export class Emission {
 
   /** The type in which a result is written. */
   typeOf(output = 0): DataType {
-    const { dtype = "float32" } = this.#trace.values[this.op.outputs[output] as number] ?? {};
-    return typeOf(dtype);
+    return typeOf(this.dtypeOf(output));
+  }
+
+  /** The dtype of a result in the model. */
+  dtypeOf(output = 0): DType {
+    return this.#trace.values[this.op.outputs[output] as number]?.dtype ?? "float32";
   }
 
   /** An operand of a node. */
@@ -127,6 +132,8 @@ export class Emission {
 
   /** A constant scalar. */
   number(type: DataType, value: number): Reference {
+    if (type === dataType.INT64 && !Number.isInteger(value))
+      throw this.unsupported(`integers meet the number ${value}: cast them to float32`);
     return this.builder.constant(type, value);
   }
 

@@ -157,6 +157,20 @@ const formulas: ReadonlyMap<kernels.Expression, Entry> = new Map<kernels.Express
   ],
 ]);
 
+/** What is computed of integers, too. */
+const ofIntegers: ReadonlySet<kernels.Expression> = new Set([
+  ...[kernels.add, kernels.sub, kernels.mul, kernels.neg, kernels.square],
+  ...[kernels.addScalar, kernels.scale],
+]);
+
+/** An int64 modulo 2^32, as 32 bits hold it. */
+function in32Bits(emission: Emission, x: Reference): Reference {
+  const of = (operator: string, y: Reference, c: number): Reference =>
+    emission.node(operator, [y, emission.number(dataType.INT64, c)]);
+  if (emission.dtypeOf() === "uint32") return of("Mod", x, 2 ** 32);
+  return of("Sub", of("Mod", of("Add", x, 2 ** 31), 2 ** 32), 2 ** 31);
+}
+
 /** Writes an op that computes each element of its result by an expression. */
 export function emitPointwise(
   emission: Emission,
@@ -174,10 +188,10 @@ export function emitPointwise(
   const given = (inputs.find((_, place) => place !== entry.mask) as Value).type;
   const type =
     entry.kind === "masks" ? dataType.BOOL : given === dataType.BOOL ? dataType.INT64 : given;
-  if (!isMask && type === dataType.INT64 && expression !== kernels.where)
-    throw emission.unsupported(
-      "integers are computed modulo 2^32 here, and ONNX has no such operator",
-    );
+  const isWhole = !isMask && type === dataType.INT64;
+  const wraps = isWhole && ofIntegers.has(expression);
+  if (isWhole && !wraps && expression !== kernels.where)
+    throw emission.unsupported("of integers only sums, differences and products are written");
   const order = orderFor(inputs, emission.shapeOf().length);
   const references = inputs.map((value, place) =>
     operandOf(emission, value, place === entry.mask ? dataType.BOOL : type, order),
@@ -187,7 +201,8 @@ export function emitPointwise(
     node: (operator, x, attributes) => emission.node(operator, x, attributes),
     number: (value) => emission.number(type, value),
   };
-  emission.result(entry.write(pen, references, scalars), {
+  const result = entry.write(pen, references, scalars);
+  emission.result(wraps ? in32Bits(emission, result) : result, {
     type: isMask ? dataType.BOOL : type,
     order,
   });

@@ -1,3 +1,4 @@
+import { dtypes, isFloat8, isInteger } from "@halfstep/formats/dtypes";
 import type { BatchNormOptions, MatmulOptions } from "@halfstep/tensor";
 import {
   type NormAttributes,
@@ -155,10 +156,36 @@ function emitPermute(emission: Emission): void {
   emission.alias({ source, type, view: order.map((d) => view[d] as number) });
 }
 
+/** What lies beyond the range of a dtype of 32 bits becomes its first or last number, as in casts of tensors. Only NaN is not 0 in the file. */
+function within(emission: Emission, [least, most]: readonly [number, number]): Reference {
+  const whole = dataType.INT64;
+  // A choice, because ONNX Runtime's Clip, Min and Max of int64 compare 32 bits alone on some processors.
+  const bounded = (x: Reference, test: "Less" | "Greater", bound: number): Reference => {
+    const limit = emission.number(whole, bound);
+    return emission.node("Where", [emission.node(test, [x, limit]), limit, x]);
+  };
+  const inRange = (x: Reference): Reference => bounded(bounded(x, "Less", least), "Greater", most);
+  if (emission.input(0).type === whole) return inRange(emission.take(0));
+  // What a Cast gives is defined within the range of int64 alone.
+  const [low, high] = [-(2 ** 40), 2 ** 40].map((n) => emission.number(dataType.FLOAT, n));
+  const near = emission.node("Clip", [
+    emission.take(0, { type: dataType.FLOAT }),
+    low as Reference,
+    high as Reference,
+  ]);
+  return inRange(emission.cast(near, dataType.FLOAT, whole));
+}
+
 /** No node: the result is the operand in another type. What was cast before is rounded first. */
 function emitCast(emission: Emission): void {
-  const { source, type, view } = emission.input(0);
-  const to = emission.typeOf();
+  const { source, type, view, dtype } = emission.input(0);
+  const [to, given] = [emission.typeOf(), emission.dtypeOf()];
+  if (isFloat8(dtype) || isFloat8(given))
+    throw emission.unsupported("it rounds to 8 bits, and the file would not");
+  if (isInteger(given) && given !== dtype && type !== dataType.BOOL) {
+    emission.result(within(emission, dtypes[given].range));
+    return;
+  }
   const isMask = type === dataType.BOOL && to === dataType.INT64;
   if (source.type === type || to === type)
     emission.alias({ source, type: isMask ? type : to, view });

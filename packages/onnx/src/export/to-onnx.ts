@@ -3,11 +3,11 @@ import { evaluationMode, type Module, torchPlaces } from "@halfstep/nn";
 import type { Variable } from "@halfstep/tensor";
 import { dataType, typeOf } from "../data-type.js";
 import { OnnxError } from "../errors.js";
-import { requireKnown } from "../known-options.js";
+import { requireAxes, requireImages, requireOnnxOptions } from "./check-options.js";
 import { Emission } from "./emission.js";
 import { type ExternalSink, ExternalWriter } from "./external-writer.js";
 import { emitPointwise } from "./formulas.js";
-import { GraphBuilder, opsets, type Port, type Reference } from "./graph-builder.js";
+import { GraphBuilder, type Port, type Reference } from "./graph-builder.js";
 import { joinResamples } from "./resample.js";
 import { structured } from "./structured.js";
 import { namedTensors } from "./tensors-in.js";
@@ -47,11 +47,6 @@ export interface OnnxOptions {
   readonly external?: ExternalSink | undefined;
 }
 
-const onnxOptions: readonly (keyof OnnxOptions)[] = [
-  ...(["opset", "recipe", "inputNames", "outputNames", "axes", "float32Outputs"] as const),
-  ...(["multiples", "channelsFirst", "external"] as const),
-];
-
 /**
  * Writes a model's forward pass as an ONNX file, in evaluation mode. Weights have the names and layouts that they have in torch's state
  * dict. What the pass computes in float16 is float16 there, with weights in float16; casts of autocast become Cast nodes. bfloat16 becomes
@@ -59,7 +54,7 @@ const onnxOptions: readonly (keyof OnnxOptions)[] = [
  *
  * @param inputs what `forward` takes, as an example
  * @returns the bytes of the file
- * @throws OnnxError that names the op and its module where there is no operator for it
+ * @throws OnnxError that names the op and its module where there is no operator for it, or what an option names that there is not
  * @example
  * const bytes = await toOnnx(model, [runtime.zeros([1, 784])]);
  * await writeFile("model.onnx", bytes);
@@ -69,13 +64,8 @@ export async function toOnnx(
   inputs: readonly unknown[],
   options: OnnxOptions = {},
 ): Promise<Uint8Array<ArrayBuffer>> {
-  requireKnown("toOnnx", options, onnxOptions);
+  requireOnnxOptions(inputs, options);
   const { opset = 17, recipe } = options;
-  if (!opsets.includes(opset))
-    throw new OnnxError(
-      "unsupported",
-      `opset ${opset} is not written: choose one of ${opsets.join(", ")}`,
-    );
   const inputNames = namesOf(inputs, options.inputNames, "input");
   const axes = namedAxes(inputs, inputNames, options);
   const trace = inEvaluation(model, () =>
@@ -89,6 +79,8 @@ export async function toOnnx(
       },
     }),
   );
+  const resultNames = trace.results.map(({ name }, place) => options.outputNames?.[place] ?? name);
+  requireImages(options, ranksOf(trace, inputNames, resultNames));
   const builder = new GraphBuilder(opset);
   const outside = options.external && new ExternalWriter(options.external);
   const stored = storedSources(model, builder, trace);
@@ -105,9 +97,9 @@ export async function toOnnx(
   const axisSize = axisSizes(builder, ports);
   for (const op of joinResamples(trace))
     emit(new Emission({ builder, trace, values, axisSize }, op), trace, values);
-  const results = trace.results.map(({ name, value }, place): Port => {
+  const results = trace.results.map(({ value }, place): Port => {
     const result = values.get(value) as Value;
-    const wanted = options.outputNames?.[place] ?? name;
+    const wanted = resultNames[place] as string;
     const own = typeOf(result.dtype);
     const isWidened = options.float32Outputs === true && own === dataType.FLOAT16;
     const type = isWidened ? dataType.FLOAT : own;
@@ -118,6 +110,19 @@ export async function toOnnx(
   });
   await stored.write(outside);
   return builder.finish(ports, results);
+}
+
+/** How many dimensions inputs and results have, by name. */
+function ranksOf(
+  { inputs, results, values }: ModelTrace,
+  inputNames: readonly string[],
+  resultNames: readonly string[],
+): ReadonlyMap<string, number> {
+  const rank = (value: number): number => values[value]?.shape.length ?? 0;
+  return new Map([
+    ...inputNames.map((name, place) => [name, rank(inputs[place] as number)] as const),
+    ...resultNames.map((name, place) => [name, rank(results[place]?.value as number)] as const),
+  ]);
 }
 
 /** The order of the dimensions of an input or result in the graph. */
@@ -185,17 +190,12 @@ function namesOf(
 function namedAxes(
   inputs: readonly unknown[],
   names: readonly string[],
-  { axes, multiples = {} }: OnnxOptions,
+  options: OnnxOptions,
 ): {
   readonly all: readonly TracedAxis[];
   readonly axisOf: (input: number, dimension: number) => string | undefined;
 } {
-  const unknown = Object.keys(axes ?? {}).find((name) => !names.includes(name));
-  if (unknown !== undefined)
-    throw new OnnxError(
-      "inputs",
-      `axes names "${unknown}", and the inputs are ${names.join(", ")}`,
-    );
+  const { axes, multiples = {} } = options;
   const axisOf = (input: number, dimension: number): string | undefined =>
     axes ? axes[names[input] as string]?.[dimension] : dimension === 0 ? "batch" : undefined;
   const sizes = new Map<string, number>();
@@ -211,6 +211,7 @@ function namedAxes(
         );
       sizes.set(name, size);
     }
+  requireAxes(inputs, names, options, sizes);
   // A size of 1 would broadcast, and a longer one may not fit the model.
   const all = [...sizes].map(([name, size]) => {
     const { [name]: step = 1 } = multiples;

@@ -3,9 +3,16 @@ import { castTo, type Runtime, Tensor } from "@halfstep/tensor";
 import { OnnxError } from "../errors.js";
 import type { AttributeValue, GraphNode } from "./graph-node.js";
 import { HostTensor } from "./host-tensor.js";
+import { integerDType } from "./integers.js";
 
 /** A value of a running graph: on the device, or on the host where it follows from shapes and constants alone. */
 export type OnnxValue = Tensor | HostTensor;
+
+/** Operators that only compare their operands or choose among them: a bound beyond 32 bits is as good as the last number of 32 bits. */
+const keepsOrder: ReadonlySet<string> = new Set([
+  ...["Max", "Min", "Clip", "Where"],
+  ...["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"],
+]);
 
 /** One operator with its operands, as its implementation sees it. */
 export class Call {
@@ -111,9 +118,18 @@ export class Call {
     const { shape, values, isFloat } = value;
     if (isFloat)
       return castTo(this.runtime.tensor(Float32Array.from(values), shape), this.floatDType);
-    const isNegative = value.list.some((each) => each < 0);
-    const numbers = isNegative ? Int32Array.from(values) : Uint32Array.from(values);
-    return this.runtime.tensor(numbers, shape);
+    return this.runtime.tensor(this.#in32Bits(value), shape);
+  }
+
+  /** Integers of a constant as the dtype of its type holds them. */
+  #in32Bits({ type, list }: HostTensor): Int32Array | Uint32Array {
+    const isSigned = integerDType(type) === "int32";
+    const [least, most] = isSigned ? [-(2 ** 31), 2 ** 31 - 1] : [0, 2 ** 32 - 1];
+    const tooLarge = list.find((n) => !(n >= least && n <= most));
+    if (tooLarge !== undefined && !keepsOrder.has(this.node.operator))
+      throw this.unsupported(`the constant ${tooLarge}, which 32 bits do not hold`);
+    const within = list.map((n) => Math.min(Math.max(n, least), most));
+    return isSigned ? Int32Array.from(within) : Uint32Array.from(within);
   }
 
   /** The dtype in which constants meet the floating operands. */

@@ -2,10 +2,11 @@ import { isFloating } from "@halfstep/formats/dtypes";
 import * as ops from "@halfstep/tensor";
 import { castTo, Tensor } from "@halfstep/tensor";
 import { remainder } from "@halfstep/tensor/functional";
-import { dataType } from "../data-type.js";
+import { dataType, isDataType } from "../data-type.js";
 import type { Call, OnnxValue, Operator } from "./call.js";
+import { storedAs } from "./host-numbers.js";
 import { elementwiseOnHost, isElementwiseOnHost } from "./host-ops.js";
-import { HostTensor, isFloatType } from "./host-tensor.js";
+import { HostTensor } from "./host-tensor.js";
 import { quotient, unsigned, wrapped } from "./integers.js";
 
 /** An operator that is computed on the host where all its operands are there. */
@@ -56,10 +57,12 @@ const binary = (
   eitherPlace((call) => {
     const [x, y] = call.inputs;
     const [first, second] = [call.scalar(0), call.scalar(1)];
-    const broadcasts = (a: OnnxValue | undefined, b: OnnxValue | undefined): boolean =>
-      a instanceof Tensor && (b?.shape.length ?? 0) <= a.rank;
-    if (right && second !== undefined && broadcasts(x, y)) return right(x as Tensor, second);
-    if (left && first !== undefined && broadcasts(y, x)) return left(y as Tensor, first);
+    const takes = (a: OnnxValue | undefined, b: OnnxValue | undefined, c: number): boolean =>
+      a instanceof Tensor &&
+      (b?.shape.length ?? 0) <= a.rank &&
+      (isFloating(a.dtype) || Math.abs(c) < 2 ** 31);
+    if (right && second !== undefined && takes(x, y, second)) return right(x as Tensor, second);
+    if (left && first !== undefined && takes(y, x, first)) return left(y as Tensor, first);
     return both(...operands(call));
   });
 
@@ -112,6 +115,24 @@ function divide(call: Call): ReturnType<Operator> {
   return isWhole ? quotient(call.tensor(0), call.tensor(1)) : divideFloats(call);
 }
 
+const powerOfFloats = binary(
+  (a, b) => ops.pow(a, b),
+  (x, c) => (c === 2 ? x.square() : ops.pow(x, c)),
+);
+
+/** A power has the type of its base: products of integers, where float32 would miss the last digits. */
+function power(call: Call): ReturnType<Operator> {
+  const base = call.value(0);
+  if (!(base instanceof Tensor) || isFloating(base.dtype)) return powerOfFloats(call);
+  const exponent = call.scalar(1);
+  if (exponent === undefined || !(Number.isInteger(exponent) && exponent >= 0 && exponent < 32))
+    throw call.unsupported("of integers, with an exponent that is no constant from 0 to 31");
+  if (exponent === 0) return base.mul(0).add(1);
+  let product = base;
+  for (let n = 1; n < exponent; n++) product = product.mul(base);
+  return product;
+}
+
 function isInf(call: Call): OnnxValue {
   const x = call.tensor(0);
   const found = ops.isInf(x);
@@ -135,31 +156,13 @@ function clip(call: Call): OnnxValue {
   return ops.clamp(call.tensor(0), { min, max });
 }
 
-/** The first of what a typed array makes of a number: integers keep their lowest bits. */
-const by =
-  (make: (value: number) => ArrayLike<number>) =>
-  (value: number): number =>
-    make(value)[0] as number;
-
-/** Casts to types that hold fewer numbers, on the host. */
-const onHost: Readonly<Record<number, (value: number) => number>> = {
-  [dataType.BOOL]: (value) => Number(value !== 0),
-  [dataType.INT8]: by((value) => Int8Array.of(value)),
-  [dataType.UINT8]: by((value) => Uint8Array.of(value)),
-  [dataType.INT16]: by((value) => Int16Array.of(value)),
-  [dataType.UINT16]: by((value) => Uint16Array.of(value)),
-  [dataType.INT32]: by((value) => Int32Array.of(value)),
-  [dataType.UINT32]: by((value) => Uint32Array.of(value)),
-};
-
 /** Floats keep the dtype in which they are computed unless the file names another one than float32. */
 function cast(call: Call): OnnxValue {
   const to = call.number("to", 0);
   const x = call.value(0);
   if (x instanceof HostTensor) {
-    const isWhole = !isFloatType(to) && x.isFloat;
-    const of = onHost[to] ?? ((value: number) => (isWhole ? Math.trunc(value) : value));
-    return new HostTensor(to as HostTensor["type"], x.shape, x.list.map(of));
+    if (!isDataType(to)) throw call.unsupported(`to type ${to}`);
+    return new HostTensor(to, x.shape, x.list.map(storedAs(to)));
   }
   switch (to) {
     case dataType.FLOAT:
@@ -183,7 +186,7 @@ function cast(call: Call): OnnxValue {
       return unsigned(x);
     case dataType.INT32:
     case dataType.INT64:
-      return castTo(x, isFloating(x.dtype) ? "int32" : x.dtype);
+      return castTo(x, "int32");
   }
   throw call.unsupported(`to type ${to}`);
 }
@@ -207,10 +210,7 @@ export const elementwise: Readonly<Record<string, Operator>> = {
   ),
   Div: eitherPlace(divide),
   Mod: eitherPlace(modulo),
-  Pow: binary(
-    (a, b) => ops.pow(a, b),
-    (x, c) => (c === 2 ? x.square() : ops.pow(x, c)),
-  ),
+  Pow: power,
   Max: several(ops.maximum),
   Min: several(ops.minimum),
   And: binary(ops.logicalAnd),

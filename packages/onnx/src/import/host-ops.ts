@@ -1,5 +1,6 @@
 import { dataType } from "../data-type.js";
 import { OnnxError } from "../errors.js";
+import { storedAs } from "./host-numbers.js";
 import { countOf, HostTensor } from "./host-tensor.js";
 
 /** More numbers are not computed on the host: shapes and masks have fewer. */
@@ -144,21 +145,21 @@ export function elementwiseOnHost(
   const given = (x[operator === "Where" ? 1 : 0] as HostTensor).type;
   const type = tests.has(operator) ? dataType.BOOL : given;
   const count = countOf(shape);
+  const store = storedAs(type);
   const make = (of: (i: number) => number): HostTensor =>
     new HostTensor(
       type,
       shape,
-      Array.from({ length: count }, (_, i) => of(i)),
+      Array.from({ length: count }, (_, i) => store(of(i))),
     );
   if (operator === "Where") return make((i) => (a[i] ? b[i] : c[i]) as number);
   const ofOne = unary[operator];
   if (ofOne) return make((i) => ofOne(a[i] as number));
-  const ofTwo: Compute = takesDividendSign ? (p, q) => p % q : (binary[operator] as Compute);
-  const isWhole = operator === "Div" && !(x[0] as HostTensor).isFloat;
-  const compute: Compute = isWhole ? (p, q) => Math.trunc(p / q) : ofTwo;
+  const compute: Compute = takesDividendSign ? (p, q) => p % q : (binary[operator] as Compute);
+  // Types of integers drop what is behind the point: of quotients, and of powers, which have the type of their base.
   if (x.length === 1) return x[0] as HostTensor;
   return make((i) =>
-    operands.slice(1).reduce((sum, y) => compute(sum, y[i] as number), a[i] as number),
+    operands.slice(1).reduce((sum, y) => store(compute(sum, y[i] as number)), a[i] as number),
   );
 }
 

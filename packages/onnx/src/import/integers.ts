@@ -1,6 +1,15 @@
 import { isFloating } from "@halfstep/formats/dtypes";
 import * as ops from "@halfstep/tensor";
 import { castTo, type Tensor } from "@halfstep/tensor";
+import { dataType } from "../data-type.js";
+
+const unsignedTypes: ReadonlySet<number> = new Set([
+  ...[dataType.UINT8, dataType.UINT16, dataType.UINT32, dataType.UINT64, dataType.BOOL],
+]);
+
+/** The dtype that holds integers and masks of a type. Int64 has the range of int32 here. */
+export const integerDType = (type: number): "int32" | "uint32" =>
+  unsignedTypes.has(type) ? "uint32" : "int32";
 
 /** The magnitude of integers, as uint32. */
 const magnitude = (x: Tensor): Tensor => (x.dtype === "uint32" ? x : castTo(ops.abs(x), "uint32"));

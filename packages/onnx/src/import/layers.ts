@@ -2,6 +2,7 @@ import { isFloating } from "@halfstep/formats/dtypes";
 import * as ops from "@halfstep/tensor";
 import { castTo, type Tensor, Variable } from "@halfstep/tensor";
 import type { Call, OnnxValue, Operator } from "./call.js";
+import { storedAs } from "./host-numbers.js";
 import { HostTensor } from "./host-tensor.js";
 import { fromLast, toLast } from "./layout.js";
 import { recurrentLayer } from "./recurrent.js";
@@ -12,6 +13,7 @@ type Pair = readonly [number, number];
 /** Two factors in one dtype: weights follow the values that they meet. */
 function factors(call: Call): readonly [Tensor, Tensor] {
   const [a, b] = [call.tensor(0), call.tensor(1)];
+  if (!isFloating(a.dtype)) throw call.unsupported("of integers");
   if (a.dtype === b.dtype) return [a, b];
   return a instanceof Variable ? [castTo(a, b.dtype), b] : [a, castTo(b, a.dtype)];
 }
@@ -211,14 +213,15 @@ function reduceProd(call: Call): OnnxValue {
   const x = call.value(0);
   if (!(x instanceof HostTensor) || x.shape.length > 1) return reduced(call, ops.prod);
   const isKept = call.number("keepdims", 1) === 1;
-  return new HostTensor(x.type, isKept ? x.shape.map(() => 1) : [], [
-    x.list.reduce((a, b) => a * b, 1),
-  ]);
+  const store = storedAs(x.type);
+  const product = x.list.reduce((a, b) => store(a * b), 1);
+  return new HostTensor(x.type, isKept ? x.shape.map(() => 1) : [], [product]);
 }
 
 const global =
   (reduce: Reduce): Operator =>
   (call) => {
+    if (call.shapeOf(0).length !== 4) throw call.unsupported("other than two dimensions");
     const x = toLast(call.tensor(0));
     return fromLast(reduce(x, [1, 2], { keepDimensions: true }));
   };
@@ -237,14 +240,11 @@ function argmax(call: Call): OnnxValue {
   const searched = isLast ? ops.flip(x, axis) : x;
   const place =
     call.node.operator === "ArgMax" ? ops.argmax(searched, axis) : ops.argmin(searched, axis);
-  const found = isLast ? place.neg().add((x.shape[axis] as number) - 1) : place;
+  const found = castTo(isLast ? place.neg().add((x.shape[axis] as number) - 1) : place, "int32");
   return call.number("keepdims", 1) === 1 ? found.reshape(x.shape.with(axis, 1)) : found;
 }
 
-const matmul: Operator = (call) => {
-  const [a, b] = factors(call);
-  return ops.matmul(isFloating(a.dtype) ? a : castTo(a, "float32"), b);
-};
+const matmul: Operator = (call) => ops.matmul(...factors(call));
 
 /** Operators with sums. */
 export const layers: Readonly<Record<string, Operator>> = {

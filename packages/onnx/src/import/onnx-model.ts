@@ -4,6 +4,7 @@ import { ArgumentError, type Runtime, ShapeError, Tensor, type Variable } from "
 import { dataType } from "../data-type.js";
 import { naming, OnnxError } from "../errors.js";
 import { Call, type OnnxValue } from "./call.js";
+import { givenInputs } from "./given-inputs.js";
 import type { GraphNode } from "./graph-node.js";
 import type { HostTensor } from "./host-tensor.js";
 import { keepingLayout } from "./layout.js";
@@ -101,9 +102,10 @@ export class OnnxModel extends Module {
   }
 
   /**
-   * Computes the results from the inputs, both by name. Inputs of int64 and int32 are uint32 or int32 tensors.
+   * Computes the results from the inputs, both by name. Inputs of int64 and int32 are int32 or uint32 tensors, their results int32.
    *
-   * @throws OnnxError where an input is missing, or an operator is used in a way that is not supported
+   * @throws OnnxError where an input is missing, unknown or of another shape or type than in the graph, or an operator is used in a way that is
+   *   not supported
    */
   forward(inputs: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
     return naming(this.#source, () => this.run(inputs, (node, given) => node.forward(given)));
@@ -120,17 +122,7 @@ export class OnnxModel extends Module {
     compute: (node: OnnxNode, given: readonly (OnnxValue | undefined)[]) => readonly OnnxValue[],
   ): Readonly<Record<string, Tensor>> {
     const values = new Map<string, OnnxValue>([...this.#constants, ...this.#weights]);
-    for (const { name, shape } of this.inputs) {
-      const given = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
-      if (!given)
-        throw new OnnxError(
-          "inputs",
-          `the graph needs "${name}": its inputs are ${this.inputs.map((each) => each.name).join(", ")}`,
-        );
-      if (shape && shape.length !== given.rank)
-        throw new OnnxError("inputs", `"${name}" is [${shape}] in the graph, not [${given.shape}]`);
-      values.set(name, given);
-    }
+    for (const [name, given] of givenInputs(this.inputs, inputs)) values.set(name, given);
     for (const { module, node } of this.#steps) {
       const given = node.inputs.map((name) => values.get(name));
       const results = compute(module, given);

@@ -1,8 +1,10 @@
+import { isFloating } from "@halfstep/formats/dtypes";
 import * as ops from "@halfstep/tensor";
 import { castTo, Tensor } from "@halfstep/tensor";
 import { repeat, tril, triu } from "@halfstep/tensor/functional";
 import { dataType } from "../data-type.js";
 import type { Call, OnnxValue, Operator } from "./call.js";
+import { storedAs } from "./host-numbers.js";
 import {
   broadcastShape,
   concatenated,
@@ -144,10 +146,15 @@ function slice(call: Call): OnnxValue {
 }
 
 /** Places, of which negative ones count from the end. */
-const places = (index: Tensor, size: number): Tensor =>
-  index.dtype === "uint32"
-    ? index
-    : castTo(ops.where(ops.lt(index, 0), index.add(size), index), "uint32");
+function placesOf(call: Call, operand: number, size: number): Tensor {
+  const index = call.value(operand);
+  if (index instanceof HostTensor) {
+    const places = index.list.map((place) => (place < 0 ? place + size : place));
+    return call.toTensor(HostTensor.integers(places, index.shape));
+  }
+  if (index.dtype === "uint32") return index;
+  return castTo(ops.where(ops.lt(index, 0), index.add(size), index), "uint32");
+}
 
 function gather(call: Call): OnnxValue {
   const [x, index] = [call.value(0), call.value(1)];
@@ -158,7 +165,7 @@ function gather(call: Call): OnnxValue {
     const [place = 0] = index.list;
     return ops.select(rows, axis, place);
   }
-  const given = places(call.toTensor(index), rows.shape[axis] as number);
+  const given = placesOf(call, 1, rows.shape[axis] as number);
   const found = ops.indexSelect(rows, axis, given.reshape([given.size]));
   return found.reshape([
     ...rows.shape.slice(0, axis),
@@ -170,7 +177,7 @@ function gather(call: Call): OnnxValue {
 function gatherElements(call: Call): OnnxValue {
   const x = call.tensor(0);
   const axis = call.axis(call.number("axis", 0), x.rank);
-  return ops.gather(x, axis, places(call.tensor(1), x.shape[axis] as number));
+  return ops.gather(x, axis, placesOf(call, 1, x.shape[axis] as number));
 }
 
 function expand(call: Call): OnnxValue {
@@ -200,10 +207,11 @@ function rangeOf(call: Call): OnnxValue {
   const count = Math.max(0, Math.ceil((limit - start) / step));
   requireHostShape([count], "Range");
   const { type } = call.value(0) as HostTensor;
+  const store = storedAs(type);
   return new HostTensor(
     type,
     [count],
-    new Float64Array(count).map((_, i) => start + i * step),
+    new Float64Array(count).map((_, i) => store(start + store(i * step))),
   );
 }
 
@@ -222,6 +230,8 @@ function pad(call: Call): OnnxValue {
   const widths = call.list(1, "widths");
   const value = call.has(2) ? call.scalar(2) : 0;
   if (value === undefined) throw call.unsupported("a value that is no constant");
+  if (!isFloating(x.dtype) && !(Math.abs(value) < 2 ** 31))
+    throw call.unsupported(`the value ${value}, which 32 bits do not hold`);
   const axes = (call.optionalList(3, "axes") ?? x.shape.map((_, d) => d)).map((axis) =>
     call.axis(axis, x.rank),
   );
