@@ -64,6 +64,7 @@ test("integers of int64 are signed, whatever holds them", async () => {
 
 test("constants beyond 32 bits are bounds, and refused elsewhere", async () => {
   const a = runtime.tensor(Int32Array.of(1, -2, 2_000_000_000));
+  const largest = runtime.tensor(Int32Array.of(2_147_483_647, -2_147_483_648));
   const far = [2 ** 40, -(2 ** 40), 2 ** 62];
   for (const [operator, sign] of [
     ["Min", 1],
@@ -75,8 +76,12 @@ test("constants beyond 32 bits are bounds, and refused elsewhere", async () => {
     ])
       expect(await difference(operator, {}, { a, b }, { output: int })).toBe("");
   for (const operator of ["Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"])
-    for (const b of [int64(far), int64([2 ** 32 + 1], [])])
-      expect(await difference(operator, {}, { a, b }, { output: bool })).toBe("");
+    for (const [x, b] of [
+      [a, int64(far)],
+      [a, int64([2 ** 32 + 1], [])],
+      [largest, int64([2 ** 40], [])],
+    ] as const)
+      expect(await difference(operator, {}, { x, b }, { output: bool })).toBe("");
   for (const operator of ["Add", "Sub", "Mul", "Div"]) {
     const b = int64(far);
     const model = fromOnnx(runtime, fileOf(operator, {}, { a, b }, { output: int }));

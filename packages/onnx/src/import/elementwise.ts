@@ -48,11 +48,12 @@ function operands(call: Call): readonly [Tensor, Tensor] {
 
 type WithNumber = (x: Tensor, c: number) => Tensor;
 
-/** An operator of two operands, either of which may be a constant number. */
+/** An operator of two operands, either of which may be a constant number. `isBounded`: one beside integers has to be within 32 bits. */
 const binary = (
   both: (a: Tensor, b: Tensor) => Tensor,
   right?: WithNumber,
   left?: WithNumber,
+  isBounded = true,
 ): Operator =>
   eitherPlace((call) => {
     const [x, y] = call.inputs;
@@ -60,7 +61,7 @@ const binary = (
     const takes = (a: OnnxValue | undefined, b: OnnxValue | undefined, c: number): boolean =>
       a instanceof Tensor &&
       (b?.shape.length ?? 0) <= a.rank &&
-      (isFloating(a.dtype) || Math.abs(c) < 2 ** 31);
+      (!isBounded || isFloating(a.dtype) || Math.abs(c) < 2 ** 31);
     if (right && second !== undefined && takes(x, y, second)) return right(x as Tensor, second);
     if (left && first !== undefined && takes(y, x, first)) return left(y as Tensor, first);
     return both(...operands(call));
@@ -71,6 +72,7 @@ const comparison = (compare: ops.Comparison, mirrored: ops.Comparison): Operator
     (a, b) => compare(a, b),
     (x, c) => compare(x, c),
     (x, c) => mirrored(x, c),
+    false,
   );
 
 /** An operator of any number of operands. */
