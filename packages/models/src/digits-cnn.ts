@@ -17,7 +17,8 @@ export interface DigitsCnnOptions {
 
 /**
  * A small convolutional network for 28×28 grey images: three times a 3×3 convolution (16, 32, 64 channels), batch
- * normalisation, 2×2 max pooling and ReLU, then a linear layer to 10 classes. 29,178 parameters.
+ * normalisation, 2×2 max pooling and ReLU, then a linear layer to 10 classes. 29,178 parameters. The columns of the linear layer are in the order
+ * height, width, channels: its counterpart in torch permutes to channels last before it flattens.
  */
 export class DigitsCnn extends Module {
   readonly conv1: Conv2d;

@@ -213,6 +213,7 @@ const kinds: Readonly<Record<string, Kind | undefined>> = {
   bias: flag,
   affine: flag,
   batchFirst: flag,
+  channelsFirst: flag,
   bidirectional: flag,
   ceilMode: flag,
   countIncludePad: flag,

@@ -145,7 +145,12 @@ test.each(runtimes)("layers compute what their names say: %s", async (_, open) =
   expect(new Flatten().forward(runtime.zeros([2, 3, 4])).shape).toEqual([2, 12]);
   expect(new Flatten().forward(runtime.zeros([0, 3, 4])).shape).toEqual([0, 12]);
   expect(new Flatten().forward(runtime.zeros([2, 0, 4])).shape).toEqual([2, 0]);
+  // Two channels of 1 × 3 pixels, as torch has them in a vector.
+  const twoChannels = runtime.tensor([1, 4, 2, 5, 3, 6], [1, 1, 3, 2]);
+  const torchs = new Flatten({ channelsFirst: true });
+  expect([...(await torchs.forward(twoChannels).toArray())]).toEqual([1, 2, 3, 4, 5, 6]);
   const x = runtime.zeros([2, 3, 4, 5]);
+  expect(torchs.forward(x).shape).toEqual([2, 60]);
   expect(new Flatten({ startAxis: 2 }).forward(x).shape).toEqual([2, 3, 20]);
   expect(new Flatten({ startAxis: 0, endAxis: 1 }).forward(x).shape).toEqual([6, 4, 5]);
   expect(new Flatten({ startAxis: -3, endAxis: -2 }).forward(x).shape).toEqual([2, 12, 5]);
