@@ -1,5 +1,5 @@
 import { Module } from "@halfstep/nn";
-import type { Tensor } from "@halfstep/tensor";
+import { type Tensor, where } from "@halfstep/tensor";
 import { expect, test } from "vitest";
 import { toOnnx } from "../src/index.js";
 import { runtime } from "./cases.js";
@@ -40,6 +40,7 @@ test.each<[string, (x: Tensor) => Tensor]>([
         .add(-(2 ** 31))
         .to("float32"),
   ],
+  ["a choice of numbers", (x) => where(x.gt(1), x.to("int32").to("float32"), -2)],
   ["a mask to int32", (x) => x.gt(0).to("int32").to("float32")],
 ])("%s", async (_, compute) => {
   const input = runtime.tensor(floats);

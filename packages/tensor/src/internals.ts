@@ -10,3 +10,4 @@ export type { Resample } from "./ops/upsample.js";
 export type { Windows } from "./ops/windows.js";
 export type { LaunchedOp, LaunchNote } from "./plan/launch-notes.js";
 export { allPasses, type PassName } from "./plan/pipeline.js";
+export { hostNumbersOf } from "./tensor/host-numbers.js";

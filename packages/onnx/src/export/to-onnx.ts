@@ -136,7 +136,7 @@ function emit(emission: Emission, trace: ModelTrace, values: ReadonlyMap<number,
   for (const input of op.inputs)
     if (!values.has(input))
       throw emission.unsupported(
-        `it takes a tensor [${trace.values[input]?.shape.map(({ factor }) => factor)}] that is made in forward() from numbers of the host: make it a buffer of the module, or an input`,
+        `it takes a tensor [${trace.values[input]?.shape.map(({ factor }) => factor)}] that is made in forward() from numbers of the host, which change with the size of an axis: fix that by the option axes, or make it an input`,
       );
   const write = structured.get(op.definition);
   if (write) {
@@ -241,51 +241,67 @@ function axisSizes(builder: GraphBuilder, ports: readonly Port[]): (name: string
 }
 
 /**
- * The variables that the trace reads, and how to write those that the graph reads. One that is no part of the model, as the matrices of an
- * adapter, has its own name.
+ * The variables and numbers of the host that the trace reads, and how to write those that the graph reads. A variable that is no part of the
+ * model, as the matrices of an adapter, has its own name.
  */
 function storedSources(
   model: Module,
   builder: GraphBuilder,
-  { variables, values }: ModelTrace,
+  { variables, hosts, values }: ModelTrace,
 ): {
   readonly values: ReadonlyMap<number, Value>;
   readonly write: (outside?: ExternalWriter) => Promise<void>;
 } {
   const places = new Map(torchPlaces(model).map((place) => [place.variable, place]));
   const sources: {
-    readonly variable: Variable;
+    readonly read: () => Promise<Numbers>;
+    readonly shape: readonly number[];
     readonly source: StoredSource;
     readonly reference: Reference;
   }[] = [];
   const made = new Map<number, Value>();
-  for (const [number, variable] of variables) {
-    const place = places.get(variable);
-    const reference = builder.reference(place?.name ?? (variable.name || "variable"));
-    const { name } = reference;
-    const source = new StoredSource(variable.dtype, {
-      name,
-      order: place?.order ?? plain(variable.rank),
-    });
-    sources.push({ variable, source, reference });
+  const add = (
+    number: number,
+    wanted: string,
+    order: readonly number[],
+    { read, shape: stored }: Pick<(typeof sources)[number], "read" | "shape">,
+  ): void => {
     const { dtype, shape } = values[number] as ModelTrace["values"][number];
+    const reference = builder.reference(wanted);
+    const source = new StoredSource(dtype, { name: reference.name, order });
+    sources.push({ read, shape: stored, source, reference });
     made.set(number, { source, type: source.type, view: plain(shape.length), shape, dtype });
+  };
+  for (const [number, variable] of variables) {
+    const { name, order = plain(variable.rank) } = places.get(variable) ?? {};
+    const shape = order.map((d) => variable.shape[d] as number);
+    const read = () => numbersIn(variable, order);
+    add(number, name ?? (variable.name || "variable"), order, { read, shape });
   }
+  for (const [number, { shape, values: numbers }] of hosts)
+    add(number, "constant", plain(shape.length), { read: async () => numbers, shape });
   const write = async (outside?: ExternalWriter): Promise<void> => {
-    for (const { variable, source, reference } of sources) {
+    for (const { read, shape, source, reference } of sources) {
       if (!source.isRead) continue;
-      const { order } = source.place;
       builder.scope = source.place.name;
       const type = builder.before(() => source.settle(builder, reference));
-      const isPlain = order.every((d, place) => d === place);
-      const laidOut = isPlain ? variable : variable.permute(order);
-      const numbers = await laidOut.toArray();
-      if (!isPlain) laidOut.dispose();
+      const numbers = await read();
       const values = outside?.takes(type, numbers.length)
         ? await outside.append(type, numbers)
         : numbers;
-      builder.store(reference, { type, shape: laidOut.shape, values });
+      builder.store(reference, { type, shape, values });
     }
   };
   return { values: made, write };
+}
+
+type Numbers = Awaited<ReturnType<Variable["toArray"]>> | Float64Array;
+
+/** A variable's numbers, with its dimensions in an order. */
+async function numbersIn(variable: Variable, order: readonly number[]): Promise<Numbers> {
+  if (order.every((d, place) => d === place)) return variable.toArray();
+  const laidOut = variable.permute(order);
+  const numbers = await laidOut.toArray();
+  laidOut.dispose();
+  return numbers;
 }

@@ -1,4 +1,5 @@
 import { noGrad, type OpTrace, type Tensor, traceOps, Variable } from "@halfstep/tensor";
+import { hostNumbersOf } from "@halfstep/tensor/internals";
 import { OnnxError } from "../errors.js";
 import { type NamedAxis, type Size, sizeOf } from "./size.js";
 import { isTensor, mapTensors, type NamedTensor, namedTensors } from "./tensors-in.js";
@@ -29,6 +30,8 @@ export interface ModelTrace {
   readonly values: readonly TracedValue[];
   /** The variables that are read, by number: those of the model, and others that belong to it, such as low-rank adapters. */
   readonly variables: ReadonlyMap<number, Variable>;
+  /** Tensors that `forward` makes of the same numbers of the host in every trace, by number. */
+  readonly hosts: ReadonlyMap<number, HostNumbers>;
   /** The value of each input. */
   readonly inputs: readonly number[];
   /** The value of each result, with the name that it has among the results. */
@@ -37,10 +40,17 @@ export interface ModelTrace {
   readonly axes: readonly NamedAxis[];
 }
 
+/** Numbers of a tensor that was made of them. */
+export interface HostNumbers {
+  readonly shape: readonly number[];
+  readonly values: Float64Array;
+}
+
 /** One recording of a forward pass, in its own numbers. */
 interface Recorded {
   readonly ops: readonly (Omit<TracedOp, "attributes"> & { readonly attributes: unknown })[];
   readonly tensors: readonly Tensor[];
+  readonly hosts: ReadonlyMap<number, HostNumbers>;
   readonly inputs: readonly number[];
   readonly results: ModelTrace["results"];
 }
@@ -104,11 +114,27 @@ export function traceModel(request: TraceRequest): ModelTrace {
       return { dtype, shape: shape.map((_, d) => sizeOf(sizesOf(d), axes)), shapes };
     }),
     variables,
+    hosts: new Map(
+      [...first.hosts].filter(([value, numbers]) => isEverywhere(traces, value, numbers)),
+    ),
     inputs: first.inputs,
     results: first.results,
     axes,
   };
 }
+
+const isEverywhere = (
+  traces: readonly Recorded[],
+  value: number,
+  { shape, values }: HostNumbers,
+): boolean =>
+  traces.every(({ hosts }) => {
+    const other = hosts.get(value);
+    return (
+      other?.shape.join() === shape.join() &&
+      values.every((number, i) => Object.is(number, other.values[i]))
+    );
+  });
 
 /** A recording of sizes that the model may refuse, such as a sequence of more tokens than it has positions. */
 function fitting(request: TraceRequest, sizes: readonly number[]): Recorded | undefined {
@@ -168,11 +194,20 @@ function record(
     const result = traceOps(note, () => noGrad(() => forward(made as readonly unknown[])), {
       inside: true,
     });
+    const tensors = [...numbers.keys()];
+    const computed = new Set([...given, ...ops.flatMap(({ outputs }) => outputs)]);
     return {
       ops,
+      // They are dropped with the recording.
+      hosts: new Map(
+        tensors.flatMap((tensor, value) => {
+          const values = computed.has(value) ? undefined : hostNumbersOf(tensor);
+          return values ? [[value, { shape: tensor.shape, values }] as const] : [];
+        }),
+      ),
       inputs: given,
       results: namedResults(result).map(({ name, tensor }) => ({ name, value: numberOf(tensor) })),
-      tensors: [...numbers.keys()],
+      tensors,
     };
   });
 }
