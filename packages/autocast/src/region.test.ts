@@ -212,3 +212,16 @@ test("a misspelt option is refused: ops would be lowered in spite of { enable: f
   expect(() => autocast(wrong, () => 1)).toThrow(message);
   expect(() => autocast(wrong)).toThrow(message);
 });
+
+test("what is no object of options is refused in a line", () => {
+  const refused =
+    (given: unknown): (() => unknown) =>
+    () =>
+      autocast(given as never, () => 1);
+  const wrong = "autocast takes options first, not ";
+  expect(refused(undefined)).toThrow(`${wrong}undefined: pass { dtype: "float16" }`);
+  expect(refused(() => 1)).toThrow(`${wrong}a function`);
+  expect(refused("float16")).toThrow(`${wrong}float16`);
+  expect(() => autocast(undefined as never)).toThrow(wrong);
+  expect(currentRegion()).toBeUndefined();
+});

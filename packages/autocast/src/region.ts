@@ -136,6 +136,10 @@ const names = ["dtype", "enabled", "policies"];
 
 /** Refuses unknown options, too: with a misspelt `enabled: false` ops would be lowered. */
 function requireOptions(options: AutocastOptions): void {
+  if (typeof options !== "object" || options === null)
+    throw new TypeError(
+      `autocast takes options first, not ${typeof options === "function" ? "a function" : String(options)}: pass { dtype: "float16" }`,
+    );
   for (const name in options)
     if (!names.includes(name))
       throw new TypeError(`autocast has no option ${name}: it has ${names.join(", ")}`);

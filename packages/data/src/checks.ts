@@ -52,3 +52,13 @@ export function bytesOf(call: string, bytes: ArrayBufferLike | Uint8Array): Uint
     `${call}: bytes is ${described(bytes)}: pass a Uint8Array or an ArrayBuffer with the file's content`,
   );
 }
+
+/** Refuses what is no text. Bytes have to be decoded first, because only their owner knows the encoding. */
+export function requireText(call: string, text: string): void {
+  if (typeof text === "string") return;
+  const isBytes =
+    ArrayBuffer.isView(text) || /ArrayBuffer\]$/.test(Object.prototype.toString.call(text));
+  throw new TypeError(
+    `${call}: text is ${described(text)}: pass ${isBytes ? "decodeText(bytes)" : "a string"}`,
+  );
+}

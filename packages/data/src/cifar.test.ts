@@ -34,4 +34,16 @@ describe("CIFAR-10's binary files", () => {
     expect(read).toThrow(DataError);
     expect(read).toThrow(message);
   });
+
+  it.each([
+    [[Uint8Array.from(record(1))], "file 0 is a Uint8Array: pass { name, bytes } for each file"],
+    [[{ name: "a", bytes: record(1) }], "file 0 is an Object with bytes that are an array: pass"],
+    [[{ bytes: Uint8Array.from(record(1)) }], "file 0 is an Object with bytes that are a Uint8Arr"],
+    [Uint8Array.from(record(1)), "file 0 is 1: pass { name, bytes }"],
+    [[undefined], "file 0 is undefined: pass"],
+    [undefined, "files is undefined: pass an array, and pass { name, bytes }"],
+  ])("what are no files is refused: %#", (files, message) => {
+    expect(() => readCifar10(files as never)).toThrow(TypeError);
+    expect(() => readCifar10(files as never)).toThrow(`readCifar10: ${message}`);
+  });
 });

@@ -1,3 +1,4 @@
+import { described, requireList } from "./checks.js";
 import { DataError } from "./error.js";
 import type { ImageSet } from "./images.js";
 
@@ -14,9 +15,10 @@ const record = 1 + 3 * plane;
 /**
  * Reads files of CIFAR-10's binary version (https://www.cs.toronto.edu/~kriz/cifar.html) as one set, in their order: records of a
  * label from 0 to 9, then 1024 red, 1024 green and 1024 blue bytes, row by row. The set is channels-last.
- * @throws DataError when a file is empty, ends inside a record, or has another label
+ * @throws DataError when a file is empty, ends inside a record, or has another label; TypeError for what are no files
  */
 export const readCifar10 = (files: readonly NamedBytes[]): ImageSet => {
+  requireFiles(files);
   for (const { name, bytes } of files)
     if (bytes.length === 0 || bytes.length % record !== 0)
       throw new DataError(
@@ -42,3 +44,15 @@ export const readCifar10 = (files: readonly NamedBytes[]): ImageSet => {
     }
   return { images, labels, count, height: side, width: side, channels: 3 };
 };
+
+function requireFiles(files: readonly NamedBytes[]): void {
+  const pass = "pass { name, bytes } for each file, its bytes as a Uint8Array";
+  requireList("readCifar10", "files", files, `an array, and ${pass}`);
+  for (const [i, file] of Array.from(files).entries()) {
+    const { name, bytes } = (file ?? {}) as Partial<NamedBytes>;
+    if (typeof name !== "string" || Object.prototype.toString.call(bytes) !== "[object Uint8Array]")
+      throw new TypeError(
+        `readCifar10: file ${i} is ${described(file)}${bytes === undefined ? "" : ` with bytes that are ${described(bytes)}`}: ${pass}`,
+      );
+  }
+}

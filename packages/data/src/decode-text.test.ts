@@ -23,6 +23,23 @@ test("another encoding is named", () => {
   expect(() => decodeText(latin1, { encoding: "latin-99" })).toThrow(RangeError);
 });
 
+test("windows-1252, which is also called latin1, has the characters of browsers in every byte", () => {
+  const bytes = Uint8Array.from({ length: 255 }, (_, i) => i + 1);
+  const high =
+    "€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ" +
+    String.fromCharCode(...bytes.subarray(0xa0 - 1));
+  const expected = String.fromCharCode(...bytes.subarray(0, 0x7f)) + high;
+  for (const encoding of ["latin1", "windows-1252", "cp1252", "iso-8859-1", "ascii"])
+    expect(decodeText(bytes, { encoding }), encoding).toBe(expected);
+  // Of other encodings of one byte, Node 20 knows these characters.
+  for (const [encoding, euro] of Object.entries({
+    ...{ "windows-1250": 0x80, "windows-1251": 0x88, "windows-1253": 0x80, "windows-1254": 0x80 },
+    ...{ "windows-1255": 0x80, "windows-1256": 0x80, "windows-1257": 0x80, "windows-1258": 0x80 },
+    ...{ "windows-874": 0x80, "iso-8859-15": 0xa4, "iso-8859-7": 0xa4, macintosh: 0xdb },
+  }))
+    expect(decodeText(Uint8Array.of(euro), { encoding }), encoding).toBe("€");
+});
+
 test("bytes that are no text are refused by line and byte, with what to do", () => {
   const read = (bytes: Uint8Array, encoding?: string) => () =>
     decodeText(bytes, { name: "x.tsv", encoding });

@@ -6,8 +6,8 @@ export interface DecodeTextOptions {
   /** For messages. Default "text". */
   readonly name?: string | undefined;
   /**
-   * A label of the Encoding Standard: "latin1", "windows-1251", "shift_jis", "utf-16le" … Default: UTF-8, or UTF-16 where the
-   * bytes begin with its byte order mark.
+   * A label of the Encoding Standard: "latin1" (which is windows-1252 there), "windows-1251", "shift_jis", "utf-16le" … Default: UTF-8, or
+   * UTF-16 where the bytes begin with its byte order mark.
    */
   readonly encoding?: string | undefined;
 }
@@ -33,6 +33,12 @@ export function decodeText(
   let text: string;
   try {
     text = decoder.decode(file);
+    // Node 20 leaves control characters there, unlike browsers.
+    if (decoder.encoding === "windows-1252")
+      text = text.replace(
+        /[\u0080-\u009f]/g,
+        (control) => windows1252[control.charCodeAt(0) - 0x80] as string,
+      );
   } catch {
     throw new DataError(name, problemOf(file, decoder.encoding, encoding !== undefined));
   }
@@ -44,6 +50,9 @@ export function decodeText(
     `line ${line} has a character of the number 0, so it is no text in ${nameOf(decoder.encoding)}: name its encoding, say utf-16le, or convert it to UTF-8`,
   );
 }
+
+/** The characters of bytes 0x80 to 0x9f. Five of them stand for themselves. */
+const windows1252 = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ";
 
 /** Byte order marks tell UTF-16 apart: no text in UTF-8 begins with them. */
 function encodingOfMark([first, second]: Uint8Array): string {

@@ -120,6 +120,20 @@ describe("wrong arguments", () => {
     expect(() => gather(set, [0], normalization)).toThrow(message);
   });
 
+  it.each([
+    new Uint8Array(9),
+    new Float64Array(9),
+    [0, 0, 0],
+    new DataView(new ArrayBuffer(9)),
+    {},
+  ])("%o is no array to fill", (into) => {
+    const kind = Array.isArray(into) ? "an array" : /an? \w+/;
+    expect(() => gather(set, [0], undefined, into)).toThrow(TypeError);
+    expect(() => gather(set, [0], undefined, into)).toThrow(kind);
+    expect(() => gather(set, [0], undefined, into)).toThrow("pass a Float32Array, or leave it out");
+    expect(() => labelled(set, [0], into)).toThrow("pass a Uint32Array, or leave it out");
+  });
+
   it("that are no set or no indices are refused", () => {
     for (const [call, name] of [
       [gather, "gatherImages"],

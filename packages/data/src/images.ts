@@ -145,8 +145,8 @@ function byChannel(
 /**
  * The images at `indices`, normalised, row-major [indices.length, height, width, channels].
  * @param into written and returned if given; at least as long as the result, whose elements come first
- * @throws RangeError when an index is not in the set or `into` is too short, and as {@link normalizedBytes}. TypeError for what is no set or
- * no indices.
+ * @throws RangeError when an index is not in the set or `into` is too short, and as {@link normalizedBytes}. TypeError for what is no set, no
+ * indices or no array to write into.
  */
 export const gatherImages = (
   set: ImageSet,
@@ -157,6 +157,7 @@ export const gatherImages = (
   requireSet("gatherImages", set, indices);
   const { channels } = set;
   const bytes = bytesOf(set);
+  requireInto("gatherImages", into, "Float32Array");
   const result = into ?? new Float32Array(indices.length * bytes);
   if (result.length < indices.length * bytes) {
     throw new RangeError(
@@ -183,12 +184,19 @@ function requireSet(call: string, set: ImageSet, indices: ArrayLike<number>): vo
   requireList(call, "indices", indices, "an array of indices, such as a batch of a sampler");
 }
 
+/** Another array would round or wrap what it cannot hold. */
+function requireInto(call: string, into: unknown, kind: "Float32Array" | "Uint32Array"): void {
+  if (into !== undefined && Object.prototype.toString.call(into) !== `[object ${kind}]`)
+    throw new TypeError(`${call}: into is ${described(into)}: pass a ${kind}, or leave it out`);
+}
+
 /** Of one image. */
 const bytesOf = ({ height, width, channels }: ImageSet): number => height * width * channels;
 
 /**
  * The labels at `indices`, as the class indices that a cross-entropy takes.
- * @throws RangeError when an index is not in the set; TypeError for what is no set or no indices
+ * @param into written and returned if given; at least as long as the result, whose elements come first
+ * @throws RangeError when an index is not in the set or `into` is too short. TypeError for what is no set, no indices or no Uint32Array
  */
 export const gatherLabels = (
   set: ImageSet,
@@ -196,6 +204,7 @@ export const gatherLabels = (
   into?: Uint32Array,
 ): Uint32Array => {
   requireSet("gatherLabels", set, indices);
+  requireInto("gatherLabels", into, "Uint32Array");
   const result = into ?? new Uint32Array(indices.length);
   if (result.length < indices.length) {
     throw new RangeError(

@@ -74,3 +74,41 @@ test("only a line without any character is no row", () => {
   ]);
   expect(readJsonLines("1\n \t\n2")).toEqual([1, 2]);
 });
+
+test("lines may end by carriage returns alone", () => {
+  expect(csvRows('a,b\rc,"d\re"\r\rf,g')).toEqual([
+    { line: 1, fields: ["a", "b"] },
+    { line: 2, fields: ["c", "d\re"] },
+    { line: 5, fields: ["f", "g"] },
+  ]);
+  expect(tsvRows("a\tb\r\rc\td\r")).toEqual([
+    { line: 1, fields: ["a", "b"] },
+    { line: 3, fields: ["c", "d"] },
+  ]);
+  // Where lines end otherwise, it is a character of a field.
+  expect(readTsv("a\tb\rc\nd\te\r\n")).toEqual([
+    ["a", "b\rc"],
+    ["d", "e"],
+  ]);
+  expect(readJsonLines("1\r[2]\r")).toEqual([1, [2]]);
+});
+
+test("bytes are refused, and how to decode them is said", () => {
+  const bytes = new TextEncoder().encode("a,b\n");
+  for (const [read, name] of [
+    ...([readCsv, csvRows] as const).map((each) => [each, "readCsv and csvRows"] as const),
+    ...([readTsv, tsvRows] as const).map((each) => [each, "readTsv and tsvRows"] as const),
+    ...([readJsonLines, jsonRows] as const).map(
+      (each) => [each, "readJsonLines and jsonRows"] as const,
+    ),
+  ]) {
+    const given = read as (text: unknown) => unknown;
+    expect(() => given(bytes)).toThrow(
+      new TypeError(`${name}: text is a Uint8Array: pass decodeText(bytes)`),
+    );
+    expect(() => given(bytes.buffer)).toThrow("an ArrayBuffer: pass decodeText(bytes)");
+    expect(() => given(undefined)).toThrow(
+      new TypeError(`${name}: text is undefined: pass a string`),
+    );
+  }
+});

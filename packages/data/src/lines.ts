@@ -1,4 +1,4 @@
-import { requireOptions } from "./checks.js";
+import { requireOptions, requireText } from "./checks.js";
 import { DataError } from "./error.js";
 
 /** Options of reading rows. */
@@ -21,13 +21,14 @@ export interface Row {
  * The rows of tab-separated values, without lines that have no character at all. Fields are taken as they are: nothing is quoted and
  * nothing escaped, as in the files of GLUE.
  *
- * @throws DataError with the number of the line that has more or fewer fields
+ * @throws DataError with the number of the line that has more or fewer fields; TypeError for what is no text
  */
 export const readTsv = (text: string, options: RowOptions = {}): readonly (readonly string[])[] =>
   tsvRows(text, options).map(({ fields }) => fields);
 
 /** {@link readTsv} with the numbers of the lines. */
 export function tsvRows(text: string, options: RowOptions = {}): readonly Row[] {
+  requireText("readTsv and tsvRows", text);
   requireOptions("readTsv and tsvRows", options, rowOptions);
   const { name = "TSV", columns } = options;
   return alike(
@@ -43,17 +44,18 @@ export function tsvRows(text: string, options: RowOptions = {}): readonly Row[] 
  * The rows of comma-separated values (RFC 4180), without lines that have no character at all: a field in quotes may have commas and
  * line ends, and a doubled quote stands for one.
  *
- * @throws DataError with the number of the line that has more or fewer fields, or whose quotes are wrong
+ * @throws DataError with the number of the line that has more or fewer fields, or whose quotes are wrong; TypeError for what is no text
  */
 export const readCsv = (text: string, options: RowOptions = {}): readonly (readonly string[])[] =>
   csvRows(text, options).map(({ fields }) => fields);
 
 /** {@link readCsv} with the numbers of the lines that rows begin on. */
 export function csvRows(text: string, options: RowOptions = {}): readonly Row[] {
+  requireText("readCsv and csvRows", text);
   requireOptions("readCsv and csvRows", options, rowOptions);
   const { name = "CSV", columns } = options;
   // A field, in quotes or not, and what ends it: a comma, a line end, or the end of the text.
-  const field = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|$)/y;
+  const field = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r\n?|\n|$)/y;
   const start = text.startsWith("\uFEFF") ? 1 : 0;
   const rows: Row[] = [];
   let fields: string[] = [];
@@ -69,7 +71,7 @@ export function csvRows(text: string, options: RowOptions = {}): readonly Row[] 
     const [whole, quoted, plain = "", end] = found;
     fields.push(quoted?.replaceAll('""', '"') ?? plain);
     at += whole.length;
-    line += whole.split("\n").length - 1;
+    line += whole.split(/\r\n?|\n/).length - 1;
     if (end === ",") continue;
     // A line of white space is a field, and so is one of two quotes.
     if (fields.length > 1 || fields[0] !== "" || quoted !== undefined)
@@ -97,7 +99,7 @@ function alike(
 
 /**
  * The values of JSON Lines: one JSON value a line. Empty lines are left out.
- * @throws DataError with the number of the line that is no JSON
+ * @throws DataError with the number of the line that is no JSON; TypeError for what is no text
  */
 export const readJsonLines = (
   text: string,
@@ -105,12 +107,15 @@ export const readJsonLines = (
 ): readonly unknown[] => jsonRows(text, options).map(({ value }) => value);
 
 /** {@link readJsonLines} with the numbers of the lines. */
-export const jsonRows = (
+export function jsonRows(
   text: string,
-  { name = "JSON Lines" }: Pick<RowOptions, "name"> = {},
-): readonly { readonly line: number; readonly value: unknown }[] =>
+  options: Pick<RowOptions, "name"> = {},
+): readonly { readonly line: number; readonly value: unknown }[] {
+  requireText("readJsonLines and jsonRows", text);
+  requireOptions("readJsonLines and jsonRows", options, ["name"]);
+  const { name = "JSON Lines" } = options;
   // White space is no value, and means nothing around one.
-  linesOf(text, (line) => line.trim() !== "").map(([line, number]) => {
+  return linesOf(text, (line) => line.trim() !== "").map(([line, number]) => {
     try {
       return { line: number, value: JSON.parse(line) };
     } catch (error) {
@@ -120,14 +125,15 @@ export const jsonRows = (
       );
     }
   });
+}
 
-/** The lines that are wanted, and their numbers from 1 on. */
+/** The lines that are wanted, and their numbers from 1 on. A carriage return alone ends lines only where nothing else does. */
 const linesOf = (
   text: string,
   isWanted: (line: string) => boolean,
 ): readonly (readonly [line: string, number: number])[] =>
   text
     .replace(/^\uFEFF/, "")
-    .split(/\r?\n/)
+    .split(text.includes("\n") ? /\r?\n/ : "\r")
     .map((line, i) => [line, i + 1] as const)
     .filter(([line]) => isWanted(line));

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { decodeText } from "./decode-text.js";
 import { fileBytes } from "./file-bytes.js";
 import { imageFolder } from "./image-folder.js";
-import { csvRows, readCsv, readTsv, tsvRows } from "./lines.js";
+import { csvRows, jsonRows, readCsv, readJsonLines, readTsv, tsvRows } from "./lines.js";
 
 test("unknown options of readers are refused", async () => {
   const wrong = { colums: 2 } as never;
@@ -11,6 +11,8 @@ test("unknown options of readers are refused", async () => {
     () => tsvRows("a\tb", wrong),
     () => readCsv("a,b", wrong),
     () => csvRows("a,b", wrong),
+    () => readJsonLines("1", wrong),
+    () => jsonRows("1", wrong),
     () => decodeText(Uint8Array.of(65), wrong),
   ])
     expect(call).toThrow("there is no option");

@@ -3,6 +3,7 @@ import { expectTypeOf, test } from "vitest";
 import {
   CrossEntropyLoss,
   Flatten,
+  type Layer,
   Linear,
   type Module,
   ReLU,
@@ -20,6 +21,16 @@ test("modules of any signature are modules, and layers are from tensor to tensor
   >();
   // @ts-expect-error a loss takes two tensors
   new Sequential(new Flatten(), new CrossEntropyLoss());
+});
+
+test("functions of any module of a signature can call its forward", () => {
+  const apply = (model: Layer, x: Tensor): Tensor => model.forward(x);
+  expectTypeOf(apply).toBeCallableWith(new Sequential(new ReLU()), runtime.zeros([1]));
+  const lossOf = (loss: Module & { forward(x: Tensor, y: Tensor): Tensor }, x: Tensor): Tensor =>
+    loss.forward(x, x);
+  expectTypeOf(lossOf).toBeCallableWith(new CrossEntropyLoss(), runtime.zeros([1]));
+  // @ts-expect-error a loss takes two tensors
+  apply(new CrossEntropyLoss(), runtime.zeros([1]));
 });
 
 test("the dtype of a saved tensor tells the type of its elements", () => {

@@ -156,6 +156,23 @@ test("train and eval reach every part", () => {
   expect([net.isTraining, net.head.isTraining]).toEqual([false, true]);
 });
 
+test("half() copies gradients that are present, with their marks", async () => {
+  const runtime = cpuRuntime();
+  const net = new Net(runtime);
+  const weight = (): Variable => (net.head[1] as Linear).weight;
+  const ones = runtime.tensor(new Float32Array(weight().size).fill(3), weight().shape);
+  weight().setGrad(ones, new Set(["plain"]));
+  net.half();
+  const { grad, gradientMarks } = weight();
+  expect([weight().dtype, grad?.dtype, [...gradientMarks]]).toEqual([
+    "float16",
+    "float32",
+    ["plain"],
+  ]);
+  expect(new Set(await grad?.toArray())).toEqual(new Set([3]));
+  expect([...net.parameters()].filter((each) => each.grad)).toEqual([weight()]);
+});
+
 test("half() stores parameters in float16, and those of batch norm stay float32", async () => {
   const runtime = cpuRuntime();
   const net = new Net(runtime);

@@ -119,7 +119,10 @@ export abstract class Module {
     return this.#hooks.addGradient(hook);
   }
 
-  /** The computation of the module. Subclasses declare inputs and results. */
+  /**
+   * The computation of the module. Subclasses declare inputs and results. A function that calls it takes a {@link Layer}, or a module of
+   * another signature: `Module & { forward(ids: Tensor, mask: Tensor): Tensor }`.
+   */
   abstract forward(...inputs: never[]): unknown;
 
   /** Whether the module behaves as in training, which is the default: batch norm uses the batch's statistics. */
@@ -202,7 +205,7 @@ export abstract class Module {
   /**
    * Stores parameters and buffers in float16, except those of modules that compute with float32 ones in any case (batch
    * norm): apex's `network_to_half` without its cast of the input, which is `x.to("float16")`. The variables become new
-   * ones, so call it outside steps and before the optimizer is made.
+   * ones, with copies of the gradients that are present, so call it outside steps and before the optimizer is made.
    */
   half(): this {
     return this.store("float16");
@@ -305,7 +308,7 @@ export abstract class Module {
   }
 }
 
-/** A module from a tensor to a tensor. */
+/** A module from a tensor to a tensor: the type of a parameter, where a function calls `forward` of any such model. */
 export interface Layer extends Module {
   forward(x: Tensor): Tensor;
 }
@@ -334,5 +337,6 @@ function storedAs(variable: Variable, dtype: CastDType): Variable {
     requiresGrad,
   });
   noGrad(() => copy.assign(variable));
+  if (variable.grad) copy.setGrad(variable.grad, variable.gradientMarks);
   return isBuffer(variable) ? Object.assign(copy, { [bufferMark]: true }) : copy;
 }

@@ -1,6 +1,7 @@
 export { OnnxError, type OnnxProblem } from "./errors.js";
 export type { ExternalSink } from "./export/external-writer.js";
-export { type OnnxOptions, toOnnx } from "./export/to-onnx.js";
+export type { OnnxOptions } from "./export/onnx-options.js";
+export { toOnnx } from "./export/to-onnx.js";
 export type { OnnxValue } from "./import/call.js";
 export { describeAudit } from "./import/describe-audit.js";
 export type { ByteSource, ExternalFiles } from "./import/external-data.js";

@@ -22,7 +22,8 @@ export interface NAdamOptions extends Partial<NAdamGroupOptions>, OptimizerOptio
 
 /**
  * NAdam (Dozat 2016), Adam with Nesterov momentum, with the arithmetic of torch.optim.NAdam. The products of momenta come from a
- * table made in float64.
+ * table made in float64. Where `betas` or `momentumDecay` are changed between steps, the product of all steps is that of the new numbers;
+ * torch keeps the momenta of earlier steps in its running product.
  *
  * @example
  * const optimizer = new NAdam(target, flat, { lr: 2e-3 });

@@ -1,6 +1,6 @@
 import { requestTestDevice } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
-import { cpuRuntime, gpuRuntime, RecordingError, ShapeError } from "../src/index.js";
+import { ArgumentError, cpuRuntime, gpuRuntime, RecordingError, ShapeError } from "../src/index.js";
 
 // Buffers shared between the library and its caller without a copy.
 
@@ -99,5 +99,37 @@ test("what cannot be shared says why", async () => {
   expect(() => cpuRuntime().fromBuffer(small, [4], "float32")).toThrow(RecordingError);
   expect(() => cpuRuntime().tensor([1]).buffer).toThrow(/use gpuRuntime\(\)/);
   expect(() => runtime.tensor([1]).add(1).buffer).toThrow(/flush\(\) the runtime first/);
+  const call =
+    (...given: unknown[]) =>
+    () =>
+      (runtime.fromBuffer as (...all: unknown[]) => unknown).call(runtime, ...given);
+  for (const [given, fact] of [
+    [
+      [small, [4], "bool"],
+      /^runtime\.fromBuffer\(buffer, shape, dtype\): dtype must be a dtype \(float32, .*, not "bool"$/,
+    ],
+    [[small, [4], "float64"], /dtype must be a dtype .*, not "float64"$/],
+    [[small, [4]], /dtype is missing; it must be a dtype \(float32, /],
+    [[null, [4], "float32"], /buffer must be a GPUBuffer, not null$/],
+    [[undefined, [4], "float32"], /buffer is missing; it must be a GPUBuffer$/],
+    [[new Float32Array(4), [4], "float32"], /buffer must be a GPUBuffer, not an object/],
+    [
+      [small, [1.5], "float32"],
+      /shape must be a shape: a list of whole numbers from 0 on, not \[1\.5\]$/,
+    ],
+    [[small, [-2], "float32"], /shape must be a shape: .*, not \[-2\]$/],
+    [[small, 4, "float32"], /shape must be a shape: .*, not 4$/],
+  ] as const) {
+    expect(call(...given)).toThrow(ArgumentError);
+    expect(call(...given)).toThrow(fact);
+  }
   small.destroy();
+});
+
+test("a device that is still a promise is refused, and what to do is said", async () => {
+  const promise = requestTestDevice();
+  expect(() => gpuRuntime(promise as never)).toThrow(
+    "gpuRuntime(device, options?): device must be a device: await requestDevice() for one, not a promise: await it",
+  );
+  await promise;
 });

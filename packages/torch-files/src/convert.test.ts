@@ -159,6 +159,22 @@ describe("halfstep-convert", () => {
     });
   });
 
+  test.each([
+    [1e300, "float32", "ask for no dtype, which keeps float64"],
+    [1e300, "float16", "ask for no dtype, which keeps float64"],
+    [3.4e38, "float16", "take float32"],
+    [3.4e38, "bfloat16", "take float32"],
+    [-1e6, "float16", "take bfloat16 or float32"],
+  ] as const)("advises for %s what holds it, not %s", async (number, dtype, advice) => {
+    const from = join(folder, "large.safetensors");
+    const data = Float64Array.of(1, number);
+    writeFileSync(from, writeSafetensors({ a: { dtype: "F64", shape: [2], data } }));
+    const { error } = await convert(from, join(folder, "new.safetensors"), "--dtype", dtype);
+    expect(error).toBe(
+      `halfstep-convert: ${from}: tensor "a": 1 of 2 elements are beyond the largest number of ${dtype}, and would become infinite: ${advice}\n`,
+    );
+  });
+
   test("refuses to make infinities, and leaves the old file alone", async () => {
     const from = join(folder, "large.safetensors");
     const to = join(folder, "old.safetensors");

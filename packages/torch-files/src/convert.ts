@@ -152,14 +152,25 @@ function requireFinite(
   place: { readonly source: string; readonly tensor: string },
 ): void {
   let lost = 0;
+  let largest = 0;
   for (let i = 0; i < numbers.length; i++)
-    if (Number.isFinite(numbers[i]) && !Number.isFinite(rounded[i])) lost += 1;
+    if (Number.isFinite(numbers[i]) && !Number.isFinite(rounded[i])) {
+      lost += 1;
+      largest = Math.max(largest, Math.abs(numbers[i] as number));
+    }
   if (lost > 0)
     throw new TorchFileError(
       "dtype",
-      `${lost} of ${numbers.length} elements are beyond the largest number of ${dtype}, and would become infinite: take ${dtype === "float16" ? "bfloat16 or " : ""}float32`,
+      `${lost} of ${numbers.length} elements are beyond the largest number of ${dtype}, and would become infinite: ${adviceFor(largest)}`,
       place,
     );
+}
+
+/** The dtypes that hold a number of a tensor of floats. */
+function adviceFor(number: number): string {
+  if (!Number.isFinite(Math.fround(number))) return "ask for no dtype, which keeps float64";
+  const [rounded] = decodeArray(encodeArray([number], bfloat16), bfloat16);
+  return `take ${Number.isFinite(rounded) ? "bfloat16 or " : ""}float32`;
 }
 
 const isSame = (a: SafetensorsTensor, b: SafetensorsTensor): boolean => {

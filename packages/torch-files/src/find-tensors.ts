@@ -43,7 +43,8 @@ export function findTensors(
       ? new Chooser(source).choose(value, [])
       : [at(value, key, source), keysIn(key)];
   const tensors = tensorsIn(holder, source);
-  if (tensors.size === 0) throw new TorchFileError("state-dict", nothingIn(holder), { source });
+  if (tensors.size === 0)
+    throw new TorchFileError("state-dict", nothingIn(holder, path), { source });
   const prefix = commonPrefix([...tensors.keys()]);
   const named = [...tensors].map(([name, record]) => [name.slice(prefix.length), record] as const);
   return { tensors: new Map(named), path, prefix, skipped: skippedBy(path, value) };
@@ -51,7 +52,7 @@ export function findTensors(
 
 const keysIn = (key: string): readonly string[] => (key === "" ? [] : key.split("."));
 
-/** What has tensors, and is neither on the path nor a tensor at its end. */
+/** What has tensors, and is neither on the path nor a tensor by name at its end. */
 function skippedBy(path: readonly string[], value: PickleValue): readonly string[] {
   const search = new TensorSearch(deepestSkipped, { intoLists: true });
   const skipped: string[] = [];
@@ -62,7 +63,7 @@ function skippedBy(path: readonly string[], value: PickleValue): readonly string
     for (const [key, entry] of dict ?? [])
       if (
         (isEnd || nameOf(key) !== path[depth]) &&
-        (search.has(entry) || (!isEnd && isTensor(entry)))
+        (search.has(entry) || ((!isEnd || typeof key !== "string") && isTensor(entry)))
       )
         skipped.push([...path.slice(0, depth), nameOf(key)].join("."));
     inner = isEnd ? undefined : entryOf(dict, path[depth] as string);
@@ -250,8 +251,16 @@ function setOf(value: PickleValue | undefined): ReadonlySet<PickleValue> {
   return new Set(Array.isArray(items) ? items : []);
 }
 
-function nothingIn(value: PickleValue): string {
+function nothingIn(value: PickleValue, path: readonly string[]): string {
   const dict = dictOf(value);
+  const unnamed = [...(dict ?? [])].filter(([key]) => typeof key !== "string");
+  const tensors = unnamed.filter(([, entry]) => isTensor(entry)).map(([key]) => nameOf(key));
+  if (tensors.length > 0)
+    return `has tensors under keys that are no text (${listed(tensors)}), which are not read: save them by names`;
+  const search = new TensorSearch(deepest, { intoLists: false });
+  const [deeper] = unnamed.filter(([, entry]) => search.has(entry)).map(([key]) => nameOf(key));
+  if (deeper !== undefined)
+    return `has tensors only under keys that are no text: ${keysOf(dict)}. Choose one by the option key, such as ${quote([...path, deeper].join("."))}, or save the state_dict() of the model`;
   if (dict) return `has no tensors: ${keysOf(dict)}. Save the state_dict() of the model`;
   const callee = value instanceof PickleObject ? value.callee : undefined;
   const what = callee instanceof PickleGlobal ? `an object of ${quote(callee.path)}` : "no dict";

@@ -4,7 +4,8 @@ import { pathToFileURL } from "node:url";
 import { dtypeNames, type SafetensorsTensor } from "@halfstep/safetensors";
 import { describe, expect, test } from "vitest";
 import { openTorch, readTorch, type TorchFile } from "../src/index.js";
-import { archive, dict, pickle, tensor } from "./build.js";
+import { op } from "../src/pickle/opcodes.js";
+import { archive, dict, int, type Part, pickle, str, tensor } from "./build.js";
 import { golden, goldenPath } from "./golden.js";
 
 const plain = ({ dtype, shape, data }: SafetensorsTensor) => ({
@@ -88,8 +89,26 @@ test("tensors beside a dict of tensors leave a choice, and what is not chosen is
   expect(Object.keys(moments.tensors)).toEqual(["exp_avg"]);
   expect(moments.skipped).toEqual(["epoch", "mynet", "history"]);
   await expect(openTorch(path, { key: "optimizer.state" })).rejects.toThrow(
-    'has no tensors: its keys are "0"',
+    'has tensors only under keys that are no text: its keys are "0". Choose one by the option key, such as "optimizer.state.0", or save',
   );
+});
+
+test("tensors under numbers are not read, and that is said", async () => {
+  const numbered = (...keys: readonly number[]): Part => [
+    ...[op.EMPTY_DICT, op.MARK],
+    ...keys.flatMap((key) => [int(key), tensor()]),
+    op.SETITEMS,
+  ];
+  await expect(readTorch(archive(pickle(numbered(0, 1))))).rejects.toThrow(
+    "has tensors under keys that are no text (0, 1), which are not read: save them by names",
+  );
+  const wrapped = archive(pickle(dict({ state_dict: numbered(3) })));
+  await expect(readTorch(wrapped)).rejects.toThrow("keys that are no text (3), which are not read");
+  const mixed = archive(
+    pickle([op.EMPTY_DICT, op.MARK, int(7), tensor(), str("w"), tensor(), op.SETITEMS]),
+  );
+  const { tensors, skipped } = await readTorch(mixed);
+  expect([Object.keys(tensors), skipped]).toEqual([["w"], ["7"]]);
 });
 
 test("within a wrapper the choice is named from the outside", async () => {

@@ -118,6 +118,45 @@ describe("Predictor", () => {
     await expect(broken.predictor.predict(samplesOf(1))).rejects.toThrow("after dispose()");
   });
 
+  it("serves calls that overlap, also within a stream, and gives the model its mode back after the last", async () => {
+    const runtime = cpuRuntime();
+    const { predictor, model, sizes } = predictorOf(runtime);
+    const samples = samplesOf(6);
+    const together = await predictor.predict(samples);
+    sizes.length = 0;
+    const requests = samples.map((sample) => predictor.predict([sample]));
+    expect(() => predictor.dispose()).toThrow("dispose() while samples are predicted");
+    const alone = (await Promise.all(requests)).flat();
+    expect(closeTo(together, alone)).toBeLessThan(1e-6);
+    expect([sizes, model.isTraining]).toEqual([Array(6).fill(1), true]);
+    const within: Row[] = [];
+    for await (const row of predictor.stream(samples.slice(0, 5))) {
+      const [again] = await predictor.predict([samples[within.length] as Sample]);
+      expect(closeTo([row], [again as Row])).toBeLessThan(1e-6);
+      expect(model.isTraining).toBe(false);
+      within.push(row);
+    }
+    expect([within.length, model.isTraining, runtime.leakedTensors]).toEqual([5, true, 0]);
+    const { samples: count, batches } = await predictor.usage();
+    expect([count, batches]).toEqual([6 + 6 + 5 + 5, 2 + 6 + 2 + 5]);
+    predictor.dispose();
+  });
+
+  it("goes on with other calls where one fails", async () => {
+    const runtime = cpuRuntime();
+    const { predictor, model } = predictorOf(runtime, {
+      forward: (samples) => {
+        if (samples[0]?.length !== features) throw new RangeError("no such sample");
+        return batchOf(runtime, samples);
+      },
+    });
+    const [good] = samplesOf(1);
+    const calls = [[good as Sample], [new Float32Array(1)], [good as Sample]];
+    const settled = await Promise.allSettled(calls.map((each) => predictor.predict(each)));
+    expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(model.isTraining).toBe(true);
+  });
+
   it("leaves in float32 what modules keep there", () => {
     const runtime = cpuRuntime();
     const model = new DigitsCnn(runtime, { seed: 0 });

@@ -76,7 +76,15 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
   #batches = 0;
   #milliseconds = 0;
   #batchBytes = 0;
-  #isBusy = false;
+  /** Streams under way. */
+  #streams = 0;
+  /** Gives the model its modes back after the last of them. */
+  #goOn: (() => void) | undefined;
+  /** Resolves when the step of the batch before is submitted: a runtime takes one at a time. */
+  #turn: Promise<void> = Promise.resolve();
+  /** Waits under way, and when the first of them began. */
+  #waits = 0;
+  #waitingSince = 0;
   #isDisposed = false;
 
   /** @throws RangeError unless `batchSize` is a whole number from 1 on */
@@ -126,7 +134,10 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
     return this;
   }
 
-  /** The results of samples, in their order. */
+  /**
+   * The results of samples, in their order. Calls may overlap, as requests to a server do: each has batches of its own, which take turns.
+   * @throws Error after `dispose()`. RangeError where `read` gives another number of results. The errors of `forward`, `read` and samples.
+   */
   async predict(samples: Iterable<Sample> | AsyncIterable<Sample>): Promise<Result[]> {
     const results: Result[] = [];
     for await (const result of this.stream(samples)) results.push(result);
@@ -135,14 +146,12 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
 
   /** As {@link predict}, one by one: for an endless stream of samples, only the current batches are in memory. */
   async *stream(samples: Iterable<Sample> | AsyncIterable<Sample>): AsyncGenerator<Result> {
-    this.#requireIdle("predict()");
-    this.#isBusy = true;
-    const { model } = this.#options;
-    const goOn = evaluationMode(model);
+    this.#requireUsable("predict()");
+    if (this.#streams++ === 0) this.#goOn = evaluationMode(this.#options.model);
     try {
       let underWay: Promise<readonly Result[]> | undefined;
       for await (const batch of batched(samples, this.#options.batchSize)) {
-        const results: Promise<readonly Result[]> = this.#read(batch, await this.#run(batch));
+        const results = this.#read(batch, await this.#inTurn(() => this.#run(batch)));
         // A failure is thrown in its turn; until then it must not count as unhandled.
         results.catch(() => {});
         const before = underWay;
@@ -151,8 +160,7 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
       }
       if (underWay) yield* await this.#timed(underWay);
     } finally {
-      goOn();
-      this.#isBusy = false;
+      if (--this.#streams === 0) this.#goOn?.();
     }
   }
 
@@ -177,10 +185,14 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
     this.#options.runtime.emptyCache();
   }
 
-  /** Releases all memory except the parameters, which belong to the model. The predictor can no longer be used. */
+  /**
+   * Releases all memory except the parameters, which belong to the model. The predictor can no longer be used.
+   * @throws Error while samples are predicted
+   */
   dispose(): void {
     if (this.#isDisposed) return;
-    this.emptyCache();
+    this.#requireIdle("dispose()");
+    this.#options.runtime.emptyCache();
     this.#isDisposed = true;
   }
 
@@ -221,21 +233,36 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
     }
   }
 
+  /** Does work after that of earlier calls. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.then(
+      () => {},
+      () => {},
+    );
+    return result;
+  }
+
+  /** Counts the time of work; where several overlap, once. */
   async #timed<T>(work: Promise<T>): Promise<T> {
-    const started = performance.now();
+    if (this.#waits++ === 0) this.#waitingSince = performance.now();
     try {
       return await work;
     } finally {
-      this.#milliseconds += performance.now() - started;
+      if (--this.#waits === 0) this.#milliseconds += performance.now() - this.#waitingSince;
     }
   }
 
   #requireIdle(what: string): void {
-    if (this.#isDisposed) throw new Error(`${what} after dispose(): make a new Predictor`);
-    if (this.#isBusy)
+    this.#requireUsable(what);
+    if (this.#streams > 0)
       throw new Error(
         `${what} while samples are predicted: await predict(), or end stream(), first`,
       );
+  }
+
+  #requireUsable(what: string): void {
+    if (this.#isDisposed) throw new Error(`${what} after dispose(): make a new Predictor`);
   }
 }
 

@@ -1,6 +1,7 @@
 import { type GradScaler, ScaleCollapseError, type StepOutcome } from "@halfstep/grad-scaler";
 import type { Storage, Tensor } from "@halfstep/tensor";
 import { DivergenceError } from "./errors.js";
+import type { ReportedRate } from "./reported-rate.js";
 import type { StepMetrics } from "./summary.js";
 
 /** Steps between two reads of losses and outcomes. */
@@ -16,8 +17,7 @@ interface PendingStep {
   readonly step: number;
   /** Counts from 1. */
   readonly epoch: number;
-  /** The learning rate, where it was asked for at the step. */
-  readonly lr?: number | undefined;
+  readonly lr: ReturnType<ReportedRate>;
   readonly losses: readonly MicroLoss[];
   /** The outcome, if it was already read. */
   readonly outcome?: StepOutcome | undefined;
@@ -26,7 +26,7 @@ interface PendingStep {
 export interface ReporterOptions {
   readonly scaler: GradScaler<Storage, Tensor>;
   readonly precision: string;
-  readonly lr: (appliedSteps: number) => number;
+  readonly lr: ReportedRate;
   readonly allowNonFiniteLoss: boolean;
   readonly tell: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
 }
@@ -60,12 +60,9 @@ export class Reporter {
     this.scale = state.scale;
   }
 
-  add(pending: PendingStep): void {
-    const { lr } = this.#options;
-    // A function without a parameter tells the present rate. One that takes any number of them gets all steps before this one: which
-    // of those that are not reported yet were applied is known later.
+  add(pending: Omit<PendingStep, "lr">): void {
     const before = this.applied + this.#unreported++;
-    this.#waiting.push(lr.length === 0 ? { ...pending, lr: lr(before) } : pending);
+    this.#waiting.push({ ...pending, lr: this.#options.lr(before) });
   }
 
   async report(): Promise<void> {
@@ -141,8 +138,8 @@ export class Reporter {
   }
 
   #tell(pending: PendingStep, loss: number, outcome: StepOutcome | undefined): void {
-    const { precision, tell, lr } = this.#options;
-    const { step, epoch } = pending;
+    const { precision, tell } = this.#options;
+    const { step, epoch, lr } = pending;
     const isApplied = outcome ? outcome.status === "applied" : true;
     const metrics: StepMetrics = {
       precision,
@@ -151,7 +148,7 @@ export class Reporter {
       loss: Number.isFinite(loss) ? loss : null,
       applied: isApplied,
       scale: outcome?.scaleBefore ?? this.scale,
-      lr: pending.lr ?? lr(this.applied),
+      lr: typeof lr === "number" ? lr : lr(this.applied),
     };
     this.#unreported--;
     if (isApplied) this.applied++;

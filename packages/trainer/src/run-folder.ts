@@ -47,6 +47,8 @@ export interface LogState {
 export class RunFolder {
   readonly directory: string;
   readonly checkpoints: CheckpointFolder;
+  /** The first step, or the first checkpoint, of a run that was not resumed removes those of the run before. */
+  readonly removesEarlierRun: boolean = true;
   readonly #metricsPath: string;
   readonly #lock: RunLock;
   #file: number | undefined;
@@ -218,7 +220,8 @@ export class RunFolder {
 
 /** Removes checkpoints, and then their folder if nothing else is in it. */
 function removeCheckpointsIn(directory: string): void {
-  for (const name of readdirSync(directory).filter(isOwnName)) {
+  // One that was being replaced goes before its successor: it would be a checkpoint without it.
+  for (const name of readdirSync(directory).filter(isOwnName).sort().reverse()) {
     const path = join(directory, name);
     // A process that ends in between leaves no checkpoint that looks damaged.
     const removed = name.endsWith(suffixes.removed) ? path : `${path}${suffixes.removed}`;

@@ -1,5 +1,8 @@
+import { currentRegion } from "@halfstep/autocast";
 import { kernelTable } from "@halfstep/kernels/planner";
+import { isGradEnabled, RecordingError } from "@halfstep/tensor";
 import type { Checkpoint } from "./checkpoint/checkpoint.js";
+import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { requireEvery, requireHooks } from "./hooks.js";
 import { changedOptions, hyperparametersOf } from "./hyperparameters.js";
 import { requireKnownOptions } from "./known-options.js";
@@ -36,9 +39,9 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
     scaler: "new GradScaler(ampPrimitives(runtime))",
     epochs: "a whole number, or Infinity",
     batches: "a function that gives the batches of an epoch",
-    lr: "a function that tells the learning rate, for the metrics",
   });
   requireKnownOptions(options, kinds);
+  requireNoRegion();
   const { optimizer, scaler, onOverflow = "skip", accumulate = 1, hooks = {} } = options;
   const { checkpoints } = options;
   if (onOverflow !== "skip" && onOverflow !== "retry")
@@ -84,6 +87,15 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
   return new TrainingRun(options, place, restored && checkpoint);
 }
 
+/** Refuses training inside a region: its steps would be recorded when the region has ended. */
+function requireNoRegion(): void {
+  if (isGradEnabled() && !currentRegion()) return;
+  const region = isGradEnabled() ? "autocast()" : "noGrad()";
+  throw new RecordingError(
+    `train() inside ${region}: the region ends before the steps are recorded. Call ${region} in loss(), or choose the precision.`,
+  );
+}
+
 /** With NaN, training would never end. */
 function requireCount(name: string, count: number): void {
   if (!(Number.isSafeInteger(count) && count >= 0) && count !== Number.POSITIVE_INFINITY)
@@ -91,11 +103,9 @@ function requireCount(name: string, count: number): void {
 }
 
 /** The checkpoint from which training continues; reports it, and the errors of newer ones. */
-async function checkpointOf({
-  resume,
-  store,
-  onNote,
-}: TrainingCheckpoints): Promise<Checkpoint | undefined> {
+async function checkpointOf(checkpoints: TrainingCheckpoints): Promise<Checkpoint | undefined> {
+  const { resume, store, onNote } = checkpoints;
+  if (resume === undefined) await noteEarlierRun(checkpoints);
   if (resume !== "auto") return resume;
   const { checkpoint, skipped } = await store.newest();
   for (const { message } of skipped) onNote?.(`a checkpoint is passed over: ${message}`);
@@ -105,6 +115,22 @@ async function checkpointOf({
       : "there is no checkpoint to go on from: training starts from the beginning",
   );
   return checkpoint;
+}
+
+/** Says that checkpoints of an earlier run will be replaced. Damaged ones are no loss. */
+async function noteEarlierRun({ store, parts, onNote }: TrainingCheckpoints): Promise<void> {
+  if (!onNote || Object.values(parts).some(({ removesEarlierRun }) => removesEarlierRun)) return;
+  const checkpoint = await store.newest().then(
+    (newest) => newest.checkpoint,
+    (error: unknown) => {
+      if (!(error instanceof CheckpointError)) throw error;
+      return undefined;
+    },
+  );
+  if (checkpoint)
+    onNote(
+      `${checkpoint.path} is of an earlier run, which this one replaces: resume: "auto" would go on from it, and another store would keep it`,
+    );
 }
 
 const settingOf = <Batch>(

@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import type { Checkpoint } from "./checkpoint/checkpoint.js";
 import { CheckpointArchive, type FileStorage } from "./checkpoint/checkpoint-archive.js";
 import { CheckpointFolder } from "./checkpoint/checkpoint-folder.js";
 import { memoryCheckpoints } from "./checkpoint/memory-checkpoints.js";
@@ -33,7 +34,7 @@ const inFolder: CheckpointStoreSubject = {
 let files = new Map<string, Uint8Array<ArrayBuffer>>();
 const storage: FileStorage = {
   list: async () => [...files.keys()],
-  read: async (name) => files.get(name) as Uint8Array<ArrayBuffer>,
+  read: async (name) => (files.get(name) as Uint8Array<ArrayBuffer>).slice(),
   write: async (name, bytes) => {
     files.set(name, bytes);
   },
@@ -42,6 +43,20 @@ const storage: FileStorage = {
   },
 };
 const archive = (): CheckpointArchive => new CheckpointArchive("files", storage, { keep: 2 });
+
+const inMemory: CheckpointStoreSubject = (() => {
+  let store = memoryCheckpoints({ keep: 2 });
+  return {
+    name: "memory",
+    create: async () => {
+      store = memoryCheckpoints({ keep: 2 });
+      return store;
+    },
+    reopen: async () => store,
+    // No one has its bytes.
+    damageNewest: () => Promise.reject(new Error("memory is not damaged")),
+  };
+})();
 
 const inArchive: CheckpointStoreSubject = {
   name: "an archive",
@@ -58,6 +73,51 @@ const inArchive: CheckpointStoreSubject = {
 
 describe.each([inFolder, inArchive])("$name", (subject) => {
   for (const { name, run } of checkpointStoreContract(subject)) test(name, run);
+});
+
+const savedValue = (checkpoint: Checkpoint | undefined): unknown =>
+  (checkpoint?.parts.model as { readonly value: number } | undefined)?.value;
+
+test.each(
+  checkpointStoreContract(inMemory).filter(({ name }) => /same step|written into/.test(name)),
+)("$name", ({ run }) => run());
+
+describe.each([inFolder, inArchive])("$name, of which a step is saved again", ({ create }) => {
+  type Store = CheckpointFolder | CheckpointArchive;
+  const content = (value: number, best = false) => ({
+    ...{ step: 3, microStep: 0, best },
+    parts: { model: { value } },
+  });
+
+  test("has the later one as the best", async () => {
+    const store = (await create()) as Store;
+    for (const value of [1, 2, 3]) {
+      await store.save(content(value, true));
+      expect(savedValue(await store.best())).toBe(value);
+    }
+    await store.save(content(4));
+    expect(await store.best()).toBeUndefined();
+  });
+
+  test("marks the same state as the best, and forgets no mark", async () => {
+    const store = (await create()) as Store;
+    for (const best of [false, true, false]) await store.save(content(1, best));
+    expect(savedValue(await store.best())).toBe(1);
+    expect((await store.newest()).checkpoint?.best).toBe(true);
+  });
+
+  test("has the last of several that are saved at once", async () => {
+    const store = (await create()) as Store;
+    const saves = [1, 2, 3].map((value) => store.save(content(value, value === 2)));
+    const found = await store.newest();
+    await Promise.all(saves);
+    expect(savedValue(found.checkpoint)).toBe(3);
+    expect(savedValue((await store.newest()).checkpoint)).toBe(3);
+    const failing = store.save({ ...content(4), parts: { model: { f() {} } } });
+    await expect(failing).rejects.toThrow(TypeError);
+    await store.save(content(5));
+    expect(savedValue((await store.newest()).checkpoint)).toBe(5);
+  });
 });
 
 describe("an archive", () => {
@@ -84,6 +144,36 @@ describe("an archive", () => {
     });
     await expect(full.save(content(3))).rejects.toThrow(/^files\/step-00000003\..* \(no room\)$/);
     expect((await archive().newest()).checkpoint?.step).toBe(5);
+  });
+
+  test("has the old or the new one where an operation fails while one of the same step is replaced", async () => {
+    const of = (value: number) => ({ ...content(2, value === 1), parts: { model: { value } } });
+    for (let failing = 0, isOver = false; !isOver; failing++) {
+      files = new Map();
+      await archive().save(of(1));
+      let count = 0;
+      const failingAt =
+        <Given extends unknown[], T>(work: (...given: Given) => Promise<T>) =>
+        (...given: Given): Promise<T> =>
+          count++ === failing ? Promise.reject(new Error("no room")) : work(...given);
+      const { list, read, write, remove } = storage;
+      const faulty = {
+        ...{ list: failingAt(list), read: failingAt(read) },
+        ...{ write: failingAt(write), remove: failingAt(remove) },
+      };
+      const saved = await new CheckpointArchive("files", faulty).save(of(2)).then(
+        () => true,
+        () => false,
+      );
+      isOver = count <= failing;
+      expect(saved).toBe(isOver);
+      const { checkpoint, skipped } = await archive().newest();
+      expect(skipped).toEqual([]);
+      expect([1, 2]).toContain(savedValue(checkpoint));
+      // And the next save clears up.
+      await archive().save(of(3));
+      expect(files.size).toBe(1);
+    }
   });
 
   test("refuses files of other programs, and of later versions", async () => {

@@ -17,6 +17,10 @@ import type { TrainingCheckpoints } from "./training-state.js";
 /** The part of an optimizer that the loop uses. */
 export interface TrainableOptimizer extends ScaledOptimizer<Storage> {
   zeroGrad(): void;
+  /** The groups of parameters: the rate of the first one is reported. A rate may be a function of the applied steps. */
+  readonly paramGroups?: readonly {
+    readonly lr?: number | ((appliedSteps: number) => number);
+  }[];
 }
 
 /** Options of training. */
@@ -62,10 +66,11 @@ export interface TrainOptions<Batch> {
   readonly hooks?: Readonly<Record<string, TrainingHook>> | undefined;
   readonly checkpoints?: TrainingCheckpoints | undefined;
   /**
-   * The learning rate after this many applied steps, for the metrics. Where it takes the number, it is called when steps are reported, up to
-   * `reportInterval` steps late; without a parameter, such as `() => optimizer.paramGroups[0].lr`, at each step.
+   * The learning rate after this many applied steps, for the metrics alone: the optimizer steps with its own. Default: that of the
+   * optimizer's first group, `optimizer.paramGroups[0].lr`, at each step. A function that takes the number is called when steps are
+   * reported, up to `reportInterval` steps late; one without a parameter at each step.
    */
-  readonly lr: (appliedSteps: number) => number;
+  readonly lr?: ((appliedSteps: number) => number) | undefined;
   /**
    * What to do with a batch whose gradients overflowed: `"skip"` continues with the next one, `"retry"` runs the batch again with the
    * reduced scale, and so waits for the device after each step. Default "skip".
@@ -117,7 +122,8 @@ export interface TrainResult {
  * Resumed from a checkpoint, in this process or another, it continues with the same bits as an uninterrupted run: parameters, optimizer,
  * scaler, random numbers, batches, learning rates, reports.
  *
- * @throws DivergenceError after a step that was applied with a loss that is not finite; CheckpointError where a checkpoint does not fit;
+ * @throws TypeError where an option is missing or is no function, and RecordingError inside `noGrad()` or `autocast()`, which would have ended when steps are
+ * recorded. DivergenceError after a step that was applied with a loss that is not finite; CheckpointError where a checkpoint does not fit;
  * StorageError where one cannot be saved; the errors of `loss`, `clip`, `onStep` and hooks. Earlier steps are reported first.
  */
 export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainResult> {

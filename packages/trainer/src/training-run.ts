@@ -10,6 +10,7 @@ import { isDue, type Training, type TrainingHook } from "./hooks.js";
 import { hyperparametersOf } from "./hyperparameters.js";
 import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision } from "./precision.js";
+import { reportedRate } from "./reported-rate.js";
 import { lossValue, type MicroLoss, Reporter, reportInterval } from "./reporter.js";
 import type { StatefulModel } from "./stateful.js";
 import { StepMeter } from "./step-meter.js";
@@ -66,7 +67,7 @@ export class TrainingRun<Batch> {
     { state, setting, stepsBefore }: Place,
     checkpoint: Checkpoint | undefined,
   ) {
-    const { scaler, lr, onStep, device, hooks = {}, allowNonFiniteLoss = false } = options;
+    const { scaler, onStep, device, hooks = {}, allowNonFiniteLoss = false } = options;
     this.#options = options;
     this.#hooks = hooks;
     this.#start = state;
@@ -80,6 +81,7 @@ export class TrainingRun<Batch> {
     this.#isStopped = state.isStopped && !decidesAnew;
     this.#saved = `${state.step}.${state.microLosses.length}`;
     const tell = toldToAll([onStep, ...Object.values(hooks).map((hook) => hook.onStep)]);
+    const lr = reportedRate(options.optimizer, options.lr);
     const reporting = { scaler, lr, precision: state.recipe, allowNonFiniteLoss, tell };
     this.#reporter = new Reporter(reporting, state, stepsBefore);
     this.#meter = new StepMeter(device);

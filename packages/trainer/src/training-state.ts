@@ -18,7 +18,8 @@ export interface TrainingCheckpoints {
   /** Whether to save a checkpoint at the end of training. Default true. */
   readonly atEnd?: boolean | undefined;
   /**
-   * The checkpoint from which training continues: "auto" for the newest whole one, if any, or this one. Default: from the start.
+   * The checkpoint from which training continues: "auto" for the newest whole one, if any, or this one. Default: from the start. What an
+   * earlier run has saved in the store is then replaced: each save replaces a checkpoint of its step, and removes those of later steps.
    */
   readonly resume?: "auto" | Checkpoint | undefined;
   /**
@@ -26,7 +27,7 @@ export interface TrainingCheckpoints {
    * that of the committed table for the class of `device`.
    */
   readonly tables?: string | undefined;
-  /** Called with lines about the resumed checkpoint, damaged checkpoints, and reasons why bits may differ. */
+  /** Called with lines about the resumed checkpoint, damaged ones, those of an earlier run that is replaced, and why bits may differ. */
   readonly onNote?: ((line: string) => void) | undefined;
 }
 
@@ -34,7 +35,10 @@ export interface TrainingCheckpoints {
 export interface TrainingParts {
   readonly model: StatefulModel;
   readonly optimizer: Stateful;
-  readonly [name: string]: Stateful;
+  readonly [name: string]: Stateful & {
+    /** True where training anew with this part removes the checkpoints of an earlier run, as a run folder does: no note is needed. */
+    readonly removesEarlierRun?: boolean;
+  };
 }
 
 /** The state of training in a checkpoint. */

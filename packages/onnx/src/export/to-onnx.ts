@@ -1,51 +1,23 @@
-import { type Recipe, withRecipe } from "@halfstep/autocast";
+import { withRecipe } from "@halfstep/autocast";
 import { evaluationMode, type Module, torchPlaces } from "@halfstep/nn";
 import type { Variable } from "@halfstep/tensor";
 import { dataType, typeOf } from "../data-type.js";
 import { OnnxError } from "../errors.js";
-import { requireAxes, requireImages, requireOnnxOptions } from "./check-options.js";
 import { Emission } from "./emission.js";
-import { type ExternalSink, ExternalWriter } from "./external-writer.js";
+import { ExternalWriter } from "./external-writer.js";
 import { emitPointwise } from "./formulas.js";
 import { GraphBuilder, type Port, type Reference } from "./graph-builder.js";
+import {
+  type OnnxOptions,
+  requireAxes,
+  requireImages,
+  requireOnnxOptions,
+} from "./onnx-options.js";
 import { joinResamples } from "./resample.js";
 import { structured } from "./structured.js";
 import { namedTensors } from "./tensors-in.js";
 import { type ModelTrace, type TracedAxis, type TracedOp, traceModel } from "./trace-model.js";
 import { ComputedSource, plain, StoredSource, take, type Value } from "./values.js";
-
-/** Options of {@link toOnnx}. */
-export interface OnnxOptions {
-  /** The version of the operators, 17 to 21. Default 17. */
-  readonly opset?: number;
-  /**
-   * The recipe under which `forward` runs: the casts of a recipe that casts op by op (`recipeOf("O1")`). A recipe that stores or casts the
-   * whole model is applied by `applyRecipe()` before.
-   */
-  readonly recipe?: Recipe;
-  /** Names of the inputs, in the order of the tensors in the example. Default: the names of members, or "input". */
-  readonly inputNames?: readonly string[];
-  /** Names of the results. Default: the names of members, or "output". */
-  readonly outputNames?: readonly string[];
-  /**
-   * Names of the axes whose sizes may change, by input and dimension. Axes of one name have one size. Default: the first of every input is
-   * "batch".
-   */
-  readonly axes?: Readonly<Record<string, Readonly<Record<number, string>>>>;
-  /**
-   * Whether floating-point results are float32 where the model returns halves, which JavaScript may have no array for. Default false.
-   */
-  readonly float32Outputs?: boolean;
-  /** Numbers of which the sizes of axes are multiples, by the axis' name: a U-Net halves four times, `{ height: 16, width: 16 }`. Default 1. */
-  readonly multiples?: Readonly<Record<string, number>>;
-  /** Inputs and results [batch, height, width, channels] that the graph has as [batch, channels, height, width]. Default: none. */
-  readonly channelsFirst?: readonly string[];
-  /**
-   * A file beside the model that takes the weights of 1 KiB and more, one after the other. Models of more than 2 GiB need it. Default: all lie
-   * in the model.
-   */
-  readonly external?: ExternalSink | undefined;
-}
 
 /**
  * Writes a model's forward pass as an ONNX file, in evaluation mode. Weights have the names and layouts that they have in torch's state

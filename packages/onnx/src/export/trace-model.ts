@@ -41,7 +41,7 @@ export interface ModelTrace {
 }
 
 /** Numbers of a tensor that was made of them. */
-export interface HostNumbers {
+interface HostNumbers {
   readonly shape: readonly number[];
   readonly values: Float64Array;
 }

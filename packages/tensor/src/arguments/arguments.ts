@@ -144,6 +144,8 @@ function described(value: unknown): string {
       ? "a list with tensors"
       : `[${value.slice(0, 4).map(String)}${value.length > 4 ? ",…" : ""}]`;
   if (typeof value === "function") return "a function";
+  if (typeof (value as PromiseLike<unknown> | null)?.then === "function")
+    return "a promise: await it";
   if (typeof value === "object" && value !== null)
     return `an object { ${Object.keys(value).slice(0, 4).join(", ")} }`;
   return String(value);

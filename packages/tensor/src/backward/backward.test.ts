@@ -155,6 +155,27 @@ describe("backward()", () => {
     expect(await losses[3]?.item()).toBe(36);
   });
 
+  test("says how to truncate backpropagation through time", async () => {
+    const runtime = cpuRuntime();
+    const w = runtime.variable([0.5], [1], { requiresGrad: true });
+    const steps = async (carry: (state: Tensor) => Tensor): Promise<number> => {
+      let state: Tensor = runtime.zeros([1]);
+      for (let step = 0; step < 3; step++)
+        state = await runtime.step(() => {
+          const next = carry(state).mul(w).add(1);
+          next.sum().backward();
+          return next;
+        });
+      return state.item();
+    };
+    await expect(steps((state) => state)).rejects.toThrow(
+      "pass { retainGraph: true } to the first, or detach() what the second should not",
+    );
+    const late = await runtime.step(() => w.mul(3).square());
+    expect(() => late.sum().backward()).toThrow(/is cut off by state\.detach\(\)$/);
+    expect(await steps((state) => state.detach())).toBe(1.75);
+  });
+
   test("stops at detached tensors, and at ops without a gradient", async () => {
     const runtime = cpuRuntime();
     const w = runtime.variable([3], [1], { requiresGrad: true });

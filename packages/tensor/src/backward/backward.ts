@@ -198,7 +198,7 @@ function visit(
   if (incoming.every((gradient) => gradient === undefined)) return;
   if (node.isFreed)
     throw new RecordingError(
-      `backward() came to ${op.name} a second time, and its graph was freed by the first: pass { retainGraph: true } to the first`,
+      `backward() came to ${op.name} a second time, and its graph was freed by the first: pass { retainGraph: true } to the first, or detach() what the second should not differentiate, such as a state that is carried on`,
     );
   if (op.backward === "none") return;
   const [first] = incoming;
@@ -262,7 +262,8 @@ function asOf(input: Tensor, node: GradNode, createGraph: boolean): Tensor {
   } catch (error) {
     if (error instanceof ClosedTensorError)
       throw new ClosedTensorError(
-        `backward() of ${node.op.name} needs a tensor of a step that has closed: call backward() in the step of its forward, or run that step with { keepGraph: true }`,
+        `backward() of ${node.op.name} needs a tensor of a step that has closed: call backward() in the step of its forward, or run that step with { keepGraph: true }. ` +
+          "A state that is carried from step to step, as in truncated backpropagation, is cut off by state.detach()",
       );
     throw error;
   }

@@ -2,8 +2,10 @@ import { type CastPolicy, currentRegion } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
 import type { CastDecision } from "../record/cast-decision.js";
 import { currentScope } from "../record/scope.js";
+import { requireSynchronous } from "../record/synchronous.js";
 import type { Tensor } from "../tensor/tensor.js";
 import type { OpDefinition } from "./op.js";
+import { whileTracing } from "./tracing.js";
 
 /** What was applied: an op, or a composite, which has a name and a policy alone. Ops are told apart by this object, not by their names. */
 export type TracedDefinition = Pick<OpDefinition<unknown>, "name" | "castPolicy" | "pointwise">;
@@ -42,7 +44,10 @@ type Listener = (trace: OpTrace) => void;
 let whole: Listener | undefined;
 let inside: Listener | undefined;
 
-/** Calls `fn`, and `onOp` for each op that it applies, in order. Ops of backward passes are reported too. */
+/**
+ * Calls `fn`, and `onOp` for each op that it applies, in order. Ops of backward passes are reported too.
+ * @throws TypeError where `fn` returns a promise: ops after its first `await` would not be reported
+ */
 export function traceOps<T>(onOp: Listener, fn: () => T, options: TraceOptions = {}): T {
   const [outerWhole, outerInside] = [whole, inside];
   const both =
@@ -54,7 +59,7 @@ export function traceOps<T>(onOp: Listener, fn: () => T, options: TraceOptions =
   if (options.inside) inside = both(outerInside);
   else whole = both(outerWhole);
   try {
-    return fn();
+    return requireSynchronous("traceOps", whileTracing(fn));
   } finally {
     [whole, inside] = [outerWhole, outerInside];
   }

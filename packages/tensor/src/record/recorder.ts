@@ -10,6 +10,7 @@ import {
 } from "@halfstep/device";
 import { bytesFor, isFloating } from "@halfstep/formats/dtypes";
 import { copyWords } from "@halfstep/kernels/planner";
+import { requireDType } from "../dtypes.js";
 import { RecordingError } from "../errors.js";
 import { sizeOf } from "../shapes.js";
 import { type CopyMemory, halfCopiesOf } from "./half-copies.js";
@@ -145,8 +146,12 @@ export class Recorder<T extends HeldTensor> {
     return copy;
   }
 
-  /** Result of an op. */
+  /**
+   * Result of an op.
+   * @throws TypeError for a dtype that tensors do not have
+   */
   result(shape: readonly number[], dtype: DType): T {
+    requireDType(dtype);
     const storage = this.transient(bytesFor(dtype, Math.max(1, sizeOf(shape))));
     return this.#viewing({ storage, offset: 0 }, shape, dtype);
   }

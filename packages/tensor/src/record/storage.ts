@@ -5,10 +5,20 @@ import type { HalfCopies } from "./half-copies.js";
 /** Memory of a runner, opaque to everything else. */
 export type Memory = object;
 
-/** Numbers of the host, which are encoded as the tensor's dtype when they are written. */
-export type HostData = Float32Array | Float64Array | Int32Array | Uint32Array | readonly number[];
+/** Numbers of the host, which are encoded as the tensor's dtype when they are written: bytes of images, too. */
+export type HostData =
+  | Float32Array
+  | Float64Array
+  | Int32Array
+  | Uint32Array
+  | Int16Array
+  | Uint16Array
+  | Int8Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | readonly number[];
 
-/** The dtype of host data where none is asked for. */
+/** The dtype of host data where none is asked for: float32, and int32 or uint32 for an array of these. */
 export function dtypeOf(data: HostData): DType {
   if (data instanceof Uint32Array) return "uint32";
   return data instanceof Int32Array ? "int32" : "float32";

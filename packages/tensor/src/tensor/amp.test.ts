@@ -98,3 +98,8 @@ test("a loss is weighted before it is scaled, and flagged where it is not finite
     [Number.NaN, 1],
   ]);
 });
+
+test("the primitives of tensors belong to a runtime, not to a device", () => {
+  for (const wrong of [{ capabilities: {}, gpu: {} }, cpuRuntime().target, undefined])
+    expect(() => ampPrimitives(wrong as never)).toThrow("ampPrimitives(runtime): runtime ");
+});

@@ -1,6 +1,8 @@
 import type { AmpPrimitives } from "@halfstep/grad-scaler";
 import { checkFinite, type PlainAmpPrimitives, plainAmpPrimitives } from "@halfstep/kernels/amp";
+import { argumentCheck } from "../arguments/arguments.js";
 import { isTensor } from "../arguments/is-tensor.js";
+import * as kinds from "../arguments/kinds.js";
 import { castTo } from "../dispatch/cast.js";
 import { fuseFiniteChecks } from "../plan/passes/fuse-finite-checks.js";
 import { fuseScaleUpdate } from "../plan/passes/fuse-scale-update.js";
@@ -24,8 +26,11 @@ export type TensorAmpPrimitives = Omit<PlainAmpPrimitives<Storage>, "scaleLoss">
  * ```ts
  * const scaler = new GradScaler(ampPrimitives(runtime));
  * ```
+ *
+ * @throws ArgumentError for what is no runtime
  */
 export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
+  checkRuntime([runtime]);
   const scales = new WeakMap<Storage, Tensor>();
   const { target } = runtime;
   runtime.bring({ fuseFiniteChecks, fuseScaleUpdate });
@@ -55,5 +60,7 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
     watchStep: () => runtime.recorder.searches?.watch(runtime.recording) ?? findNothing,
   };
 }
+
+const checkRuntime = argumentCheck("ampPrimitives", { runtime: kinds.runtime });
 
 const findNothing = (): Promise<undefined> => Promise.resolve(undefined);

@@ -108,6 +108,51 @@ describe("flatten()", () => {
     expect(await read(runtime, flat.gradients, 128)).toEqual([6, 8]);
   });
 
+  test("gradients that are present stay, with their marks, and later ones are added", async () => {
+    const runtime = cpuRuntime();
+    const [a, b] = [variable(runtime, "a", [1, 2]), variable(runtime, "b", [3, 4])];
+    const backward = (): Promise<void> => runtime.step(() => b.mul(3).sum().backward());
+    await backward();
+    b.markGradient(new Set(["plain"]));
+    const before = b.grad;
+    const flat = flatten([a, b]);
+    expect([flat.hasGradient(0), flat.hasGradient(1)]).toEqual([false, true]);
+    expect(await read(runtime, flat.gradients, 128)).toEqual([3, 3]);
+    expect([[...flat.gradientMarks(1)], b.grad === before, before?.name]).toEqual([
+      ["plain"],
+      true,
+      "b.grad",
+    ]);
+    await backward();
+    expect(await read(runtime, flat.gradients, 128)).toEqual([6, 6]);
+    expect([...(await (before as Variable).toArray())]).toEqual([6, 6]);
+  });
+
+  test("a gradient that was disposed is absent", async () => {
+    const runtime = cpuRuntime();
+    const a = variable(runtime, "a", [1, 2]);
+    await runtime.step(() => a.sum().backward());
+    a.grad?.dispose();
+    const flat = flatten([a]);
+    expect(flat.hasGradient(0)).toBe(false);
+    await runtime.step(() => a.mul(2).sum().backward());
+    expect(await read(runtime, flat.gradients)).toEqual([2, 2]);
+  });
+
+  test("a gradient gives back its memory", async () => {
+    const device = await wrapDevice((await requestTestDevice()).gpu);
+    const runtime = gpuRuntime(device);
+    const before = device.memory.live;
+    const a = variable(runtime, "a", [1, 2]);
+    await runtime.step(() => a.mul(2).sum().backward());
+    flatten([a]);
+    runtime.emptyCache();
+    await runtime.flush();
+    expect([...((await a.grad?.toArray()) ?? [])]).toEqual([2, 2]);
+    // Values, gradients, and the one from which backward passes start.
+    expect(device.memory.live - before).toBe(2 * 512 + 256);
+  });
+
   test("tied weights are one segment", () => {
     const runtime = cpuRuntime();
     const tied = variable(runtime, "embedding", [1, 2]);

@@ -60,8 +60,9 @@ const checkFlatten = argumentCheck("flatten", {
 
 /**
  * Moves variables into one flat buffer, and their gradients into another, so that an optimizer steps them all with one
- * launch. The variables become views of the buffer and stay as usable as before. A variable that appears twice (tied
- * weights) has one segment; one that is in a flat buffer already is refused, since two optimizers would move it.
+ * launch. The variables become views of the buffer and stay as usable as before, and gradients that are present stay present. Results of
+ * `detach()` and `reshape()` from before keep the old values. A variable that appears twice (tied weights) has one segment; one that is in
+ * a flat buffer already is refused, since two optimizers would move it.
  *
  * Call it outside steps. All variables have one runtime and one floating dtype.
  *
@@ -118,14 +119,7 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
       ops.assign(copy, variable, undefined);
       variable.moveTo(place);
       copy.dispose();
-      variable.placeGradient(
-        runtime.variableAt(
-          { storage: gradients, offset: offset * 4 },
-          variable.shape,
-          "float32",
-          `${variable.name}.grad`,
-        ),
-      );
+      variable.placeGradient({ storage: gradients, offset: offset * 4 }, `${variable.name}.grad`);
       flattened.add(variable);
     }
   });

@@ -70,3 +70,13 @@ test("masks have a name, and arrays have the type of their dtype", async () => {
   expect(halves).toEqual(Float32Array.of(1, 0, 1));
   await expect(mask.toArray("float32")).rejects.toThrow(DTypeError);
 });
+
+test("JSON has the text of a tensor, also of one with a graph", async () => {
+  const runtime = cpuRuntime();
+  const weight = runtime.variable([1], [1], { requiresGrad: true, name: "weight" });
+  const loss = weight.mul(2).sum();
+  const unread = "Tensor [] float32 (cpu), requires grad, not read yet: await print() or toArray()";
+  expect(JSON.parse(JSON.stringify({ loss }))).toEqual({ loss: unread });
+  await loss.item();
+  expect(JSON.stringify([loss, weight])).toBe(JSON.stringify([String(loss), String(weight)]));
+});

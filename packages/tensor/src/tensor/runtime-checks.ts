@@ -1,4 +1,5 @@
 import { type ArgumentCheck, argumentCheck } from "../arguments/arguments.js";
+import { isTensor } from "../arguments/is-tensor.js";
 import * as kinds from "../arguments/kinds.js";
 import { anything, callback } from "../arguments/own-kinds.js";
 import { allPasses } from "../plan/pipeline.js";
@@ -14,14 +15,15 @@ const shape: kinds.Kind = {
 /** Numbers of the host, and dtypes, have checks of their own, which say more. */
 const data: kinds.Kind = {
   what: "numbers: a typed array or a list",
-  accepts: (value) => value !== undefined && value !== null,
+  accepts: (value) =>
+    typeof value === "object" && value !== null && "length" in value && !isTensor(value),
 };
 const { flag, number, object, oneOf, optional, optionals, text } = kinds;
 const tensorOptions = optionals({ dtype: anything, requiresGrad: flag });
 const variableOptions = optionals({ dtype: anything, requiresGrad: flag, name: text });
 
 export const checkTensor: ArgumentCheck = argumentCheck("runtime.tensor", {
-  data,
+  data: kinds.either(number, data),
   shape: optional(shape),
   options: tensorOptions,
 });
@@ -33,6 +35,11 @@ export const checkFull: ArgumentCheck = argumentCheck("runtime.full", {
   shape,
   value: number,
   options: tensorOptions,
+});
+export const checkFromBuffer: ArgumentCheck = argumentCheck("runtime.fromBuffer", {
+  buffer: kinds.object("a GPUBuffer", "size", "usage"),
+  shape,
+  dtype: kinds.dtype,
 });
 export const checkVariable: ArgumentCheck = argumentCheck("runtime.variable", {
   data,

@@ -3,14 +3,18 @@ import { requestTestDevice, testTiers } from "@halfstep/device/testing";
 import { expect, test } from "vitest";
 import {
   ClosedTensorError,
+  castAll,
+  castTo,
   cpuRuntime,
   defineOp,
   gpuRuntime,
   linear,
+  noGrad,
   RecordingError,
   type Runtime,
   relu,
   type TensorSpec,
+  traceOps,
 } from "../index.js";
 
 const runtimes: readonly [string, () => Promise<Runtime>][] = [
@@ -204,6 +208,42 @@ test.each(runtimes)(
   },
 );
 
+test("a step calls its function later: until it resolves, arrays stay as they are", async () => {
+  const runtime = cpuRuntime();
+  const called: string[] = [];
+  const step = runtime.step(() => void called.push("fn"));
+  called.push("step returned");
+  await step;
+  expect(called).toEqual(["step returned", "fn"]);
+});
+
+test("a step inside a region, which ends before it records, is refused and never trains", async () => {
+  const runtime = cpuRuntime();
+  const weight = runtime.variable([1], [1]);
+  const steps: Promise<void>[] = [];
+  const train = (): void => {
+    const step = runtime.step(() => weight.assign(weight.add(1)));
+    step.catch(() => {});
+    steps.push(step);
+  };
+  const regions: Readonly<Record<string, (fn: () => unknown) => unknown>> = {
+    "step() inside noGrad()": noGrad,
+    "step() inside autocast()": (fn) => autocast({ dtype: "float16" }, fn as () => void),
+    "step() inside traceOps()": (fn) => traceOps(() => {}, fn),
+    "step() inside a step": (fn) => runtime.dryRun(fn as () => void),
+  };
+  for (const [message, region] of Object.entries(regions)) {
+    region(train);
+    await expect(steps.at(-1)).rejects.toThrow(message);
+    // What returns the promise is refused by the region itself, and leaves no unhandled rejection.
+    expect(() => region(() => runtime.step(() => weight.assign(weight.add(1))))).toThrow("promise");
+  }
+  expect(await weight.item()).toBe(1);
+  train();
+  await steps.at(-1);
+  expect(await weight.item()).toBe(2);
+});
+
 test("data that would be stored as NaN is refused, in a step and outside", async () => {
   const runtime = cpuRuntime();
   const cases = [
@@ -228,10 +268,19 @@ test("data that would be stored as NaN is refused, in a step and outside", async
 test("a dtype that tensors do not have is refused, with those that there are", () => {
   const runtime = cpuRuntime();
   const dtype = "float64" as "float32";
+  const ofFloat64 = defineOp({
+    ...{ name: "ofFloat64", castPolicy: "none", backward: "none" },
+    shape: () => [{ shape: [1], dtype }],
+    forward() {},
+  });
   for (const make of [
     () => runtime.tensor([1], [1], { dtype }),
     () => runtime.variable([1], [1], { dtype }),
     () => runtime.zeros([1], { dtype }),
+    () => runtime.full([1], 1, { dtype }),
+    () => castTo(runtime.tensor([1]), dtype),
+    () => castAll([runtime.tensor([1])], dtype),
+    () => ofFloat64.apply([runtime.tensor([1])], undefined),
   ])
     expect(make).toThrow(/^there is no dtype "float64": tensors have float32, float16, /);
 });
@@ -246,7 +295,18 @@ test("what a runtime is given is checked in a line", async () => {
     [() => runtime.zeros([1], { dtyp: "float16" } as never), "has no dtyp; did you mean dtype?"],
     [() => runtime.full([2], undefined as never), "value is missing; it must be a number"],
     [() => runtime.full(3 as never, 1), "runtime.full(shape, value, options?): shape must be"],
-    [() => runtime.tensor(undefined as never, [2]), "data is missing; it must be numbers"],
+    [() => runtime.tensor(undefined as never, [2]), "data is missing; it must be a number or nu"],
+    [
+      () => runtime.tensor(runtime.zeros([1]) as never),
+      "numbers: a typed array or a list, not a t",
+    ],
+    ...[new ArrayBuffer(8), new DataView(new ArrayBuffer(8)), new Set([1]), "1", 1n].flatMap(
+      (wrong): [() => unknown, string][] => [
+        [() => runtime.tensor(wrong as never), "data must be a number or numbers: a typed array"],
+        [() => runtime.variable(wrong as never, [1]), "data must be numbers: a typed array or a"],
+      ],
+    ),
+    [() => runtime.variable(5 as never, [1]), "data must be numbers: a typed array or a list"],
     [() => runtime.tensor([1], [1], { requireGrad: true } as never), "did you mean requiresGrad?"],
     [() => runtime.variable([1, 2], undefined as never), "shape is missing; it must be a shape"],
     [() => runtime.variable([1], [1], { requires_grad: true } as never), "has no requires_grad"],

@@ -2,6 +2,7 @@ import type { Device, DType, KernelView } from "@halfstep/device";
 import { isFloating } from "@halfstep/formats/dtypes";
 import { tensorsIn } from "../arguments/tensors-in.js";
 import { keepGraph } from "../autograd/kept-graph.js";
+import { requireNoRegion } from "../dispatch/regions.js";
 import { requireDifferentiable, requireDType } from "../dtypes.js";
 import { RecordingError, ShapeError } from "../errors.js";
 import { type GraphPasses, passesFor } from "../plan/pipeline.js";
@@ -25,6 +26,7 @@ import { type RecorderTarget, recorderTarget } from "./recorder-target.js";
 import {
   checkCpuRuntime,
   checkDevice,
+  checkFromBuffer,
   checkFull,
   checkStep,
   checkTensor,
@@ -229,6 +231,7 @@ export class Runtime {
     checkFull([shape, value, options]);
     // Float32 does not hold every integer.
     const { dtype = "float32" } = options;
+    if (dtype !== "bool") requireDType(dtype);
     const Numbers = dtype !== "bool" && isFloating(dtype) ? Float32Array : Float64Array;
     return this.tensor(new Numbers(sizeOf(shape)).fill(value), shape, options);
   }
@@ -263,8 +266,12 @@ export class Runtime {
   /**
    * A tensor over memory of the caller's: a GPUBuffer with STORAGE usage for a GPU runtime. It is not copied where the buffer's size, or
    * more of it than the elements, is a multiple of 16 bytes; else each step that uses the tensor first copies it on the device.
+   *
+   * @throws ArgumentError for what is no GPUBuffer, no shape or no dtype; RecordingError where the runtime has no GPU memory; ShapeError for
+   * a buffer that is too small
    */
   fromBuffer(buffer: GPUBuffer, shape: readonly number[], dtype: DType): Tensor {
+    checkFromBuffer([buffer, shape, dtype]);
     const storage = this.#memory.foreign(buffer, shape, dtype);
     return this.recorder.handles.track(new Tensor(this, { storage, offset: 0 }, shape, dtype));
   }
@@ -274,6 +281,12 @@ export class Runtime {
    * submitted, without waiting for the device or for functions of host ops; the tensors in it stay alive until the caller disposes them. If
    * `fn` throws, the step is dropped without effect. A failure on the device, or of such a function, rejects this step or a later one, with
    * the number of the last submitted recording as `error.recording`.
+   *
+   * `fn` is not called at the call but later, once, when earlier steps have left room for this one. Arrays and variables of the program that
+   * it reads must stay as they are until the promise resolves: then `fn` has run, and `tensor()` has copied its data.
+   *
+   * @throws RecordingError while another step of the runtime is open, and inside `noGrad()`, `autocast()`, `traceOps()`, `dryRun()` and
+   * `plan()`, which have ended when `fn` is called. Call the first three within `fn`.
    */
   async step<T>(
     fn: () => T extends PromiseLike<unknown> ? never : T,
@@ -284,6 +297,8 @@ export class Runtime {
       throw new RecordingError(
         "step() was called while another step of this runtime is open: await each step before the next",
       );
+    this.recorder.requireNoStep("step()");
+    requireNoRegion("step()");
     options.signal?.throwIfAborted();
     this.#isRunning = true;
     const wait = new Wait(options);

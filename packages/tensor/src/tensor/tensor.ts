@@ -162,7 +162,10 @@ export class Tensor extends BasicMethods {
     this.requiresGrad = true;
   }
 
-  /** The same values without history: no gradient flows through the result. */
+  /**
+   * The same values without history: no gradient flows through the result. It is the same memory: of a variable it shows later assignments,
+   * until `flatten()` moves the variable.
+   */
   detach(): Tensor {
     const view = this.runtime.recorder.viewOf(this, this.shape);
     traceInside(reshapeNode, this.shape, this, view);
@@ -225,6 +228,11 @@ export class Tensor extends BasicMethods {
     return textOf(this, isCurrent ? this.#known?.values : undefined);
   }
 
+  /** What `JSON.stringify()` writes: the text of {@link toString}. For the numbers, give it what `item()` or `toArray()` reads. */
+  toJSON(): string {
+    return this.toString();
+  }
+
   /** Reads the elements and prints them on the console: of more than 1,000 the ends of each axis. Inside a step it throws. */
   async print(): Promise<void> {
     console.log(textOf(this, await this.toArray()));
@@ -272,11 +280,22 @@ export class Tensor extends BasicMethods {
     return this.#gradient;
   }
 
-  /** @internal Moves the gradient into a variable of the caller. */
-  placeGradient(gradient: Variable): void {
-    this.#gradient = gradient;
-    this.#hasGradient = false;
-    this.#gradientMarks = unknownMarks;
+  /**
+   * @internal Moves the gradient to another place, where later ones are written too. One that is present stays, with its marks; so does a
+   * variable that `grad` has returned.
+   */
+  placeGradient(place: Placement, name: string): void {
+    const placed = this.runtime.variableAt(place, this.shape, "float32", name);
+    const gradient = this.#gradient;
+    if (!gradient || gradient.isDisposed) {
+      this.#gradient = placed;
+      this.setGradientState(false, unknownMarks);
+      return;
+    }
+    assign(placed, gradient, undefined);
+    gradient.moveTo(place);
+    gradient.name = name;
+    placed.dispose();
   }
 
   /** Sets the marks of a gradient that was not written by `backward()`; scalers call it. */

@@ -10,13 +10,14 @@ import type {
 import { CheckpointError } from "./checkpoint-error.js";
 import { isAfter, nameOf, placeOf } from "./checkpoint-name.js";
 import { packCheckpoint, unpackCheckpoint } from "./packed-checkpoint.js";
+import { Turns } from "./turns.js";
 
 /** Files by name. Each appears whole or not at all. */
 export interface FileStorage {
   list(): Promise<readonly string[]>;
-  /** The bytes of a file that `list` named. */
+  /** The bytes of a file that `list` named. The caller may write into them. */
   read(name: string): Promise<Uint8Array<ArrayBuffer>>;
-  /** Resolves when the file is durable. */
+  /** Replaces a file of the name. Resolves when the file is durable. */
   write(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   remove(name: string): Promise<void>;
 }
@@ -44,6 +45,7 @@ export class CheckpointArchive implements CheckpointStore {
   readonly #place: string;
   readonly #files: FileStorage;
   readonly #keep: number;
+  readonly #turns: Turns = new Turns();
 
   /** @internal Use `memoryCheckpoints()`, or `opfsCheckpoints()` and `indexedDbCheckpoints()` of `@halfstep/trainer/browser`. */
   constructor(place: string, files: FileStorage, options: CheckpointArchiveOptions = {}) {
@@ -57,31 +59,51 @@ export class CheckpointArchive implements CheckpointStore {
   }
 
   /**
-   * Saves a checkpoint, and removes those that rotation no longer keeps. An existing whole checkpoint of the same step stays, unless this one
-   * is the best. Checkpoints of later steps belong to an abandoned continuation or are damaged, and are removed.
+   * Saves a checkpoint, and removes those that rotation no longer keeps. It replaces one of the same step, which is removed when the new one
+   * is durable. Only a whole one with the same state stays, and then it stays the best if it was. Checkpoints of later steps belong to an
+   * abandoned continuation or are damaged, and are removed. Two saves at once are done one after the other.
    * @throws StorageError; TypeError where a state cannot be saved
    */
   async save(content: CheckpointContent): Promise<void> {
     const bytes = packCheckpoint(content);
-    const before = await this.#entries();
-    const same = before.filter((entry) => nameOf(entry) === nameOf(content));
-    const areWhole = await Promise.all(same.map((entry) => this.#isWhole(entry)));
-    const isBest = same.some(({ best }, i) => best && areWhole[i]);
-    if (!areWhole.includes(true) || (content.best && !isBest)) {
+    return this.#turns.take(async () => {
+      const sha256 = await sha256OfBytes(bytes);
+      const before = await this.#entries();
+      const same = before.filter((entry) => nameOf(entry) === nameOf(content));
+      const kept = await this.#sameState(same, content, sha256);
       const best = content.best ? ".best" : "";
-      const name = `${nameOf(content)}${best}.${await sha256OfBytes(bytes)}.safetensors`;
-      await this.#storing(name, () => this.#files.write(name, bytes));
+      const name = kept?.name ?? `${nameOf(content)}${best}.${sha256}.safetensors`;
+      if (!kept) await this.#storing(name, () => this.#files.write(name, bytes));
       for (const replaced of same) if (replaced.name !== name) await this.#remove(replaced);
-    }
-    for (const entry of before) if (isAfter(entry, content)) await this.#remove(entry);
-    await this.#rotate();
+      for (const entry of before) if (isAfter(entry, content)) await this.#remove(entry);
+      await this.#rotate();
+    });
   }
 
   /**
    * The newest whole checkpoint, and the errors of newer ones.
    * @throws CheckpointError where there are checkpoints and none is whole
    */
-  async newest(): Promise<NewestCheckpoint> {
+  newest(): Promise<NewestCheckpoint> {
+    return this.#turns.take(() => this.#newest());
+  }
+
+  /** The newest checkpoint that was marked as the best, if it is whole. */
+  best(): Promise<Checkpoint | undefined> {
+    return this.#turns.take(async () => {
+      const entry = (await this.#entries()).find(({ best }) => best);
+      return entry && this.#read(entry);
+    });
+  }
+
+  /** Removes all checkpoints. */
+  clear(): Promise<void> {
+    return this.#turns.take(async () => {
+      for (const entry of await this.#entries()) await this.#remove(entry);
+    });
+  }
+
+  async #newest(): Promise<NewestCheckpoint> {
     const skipped: CheckpointError[] = [];
     for (const entry of await this.#entries())
       try {
@@ -101,15 +123,20 @@ export class CheckpointArchive implements CheckpointStore {
     return { checkpoint: undefined, skipped };
   }
 
-  /** The newest checkpoint that was marked as the best, if it is whole. */
-  async best(): Promise<Checkpoint | undefined> {
-    const entry = (await this.#entries()).find(({ best }) => best);
-    return entry && this.#read(entry);
-  }
-
-  /** Removes all checkpoints. */
-  async clear(): Promise<void> {
-    for (const entry of await this.#entries()) await this.#remove(entry);
+  /** The entry that is whole and has the bytes of a content, or those that it would have as the best. */
+  async #sameState(
+    entries: readonly Entry[],
+    content: CheckpointContent,
+    sha256: string,
+  ): Promise<Entry | undefined> {
+    for (const entry of entries) {
+      const isMarked = entry.best && !content.best;
+      const wanted = isMarked
+        ? await sha256OfBytes(packCheckpoint({ ...content, best: true }))
+        : sha256;
+      if (entry.sha256 === wanted && (await this.#isWhole(entry))) return entry;
+    }
+    return undefined;
   }
 
   async #rotate(): Promise<void> {

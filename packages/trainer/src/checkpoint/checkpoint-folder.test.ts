@@ -19,6 +19,7 @@ import { StorageError } from "../errors.js";
 import type { CheckpointContent } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
 import { CheckpointFolder } from "./checkpoint-folder.js";
+import { isOwnName } from "./checkpoint-name.js";
 import { formatManifest, parseManifest } from "./manifest.js";
 import { readCheckpoint } from "./read-checkpoint.js";
 
@@ -137,7 +138,7 @@ describe("CheckpointFolder", () => {
     expect(readdirSync(directory).sort()).toEqual(["notes.txt", "step-00000001", "step-00000003"]);
   });
 
-  it("replaces one of the same step only where that is damaged, and marks it as the best", async () => {
+  it("keeps the same state of a step, and marks it as the best, unless that is damaged", async () => {
     const folder = await saved(content(1));
     const before = readFileSync(join(directory, "step-00000001", "state.json"));
     await folder.save(content(1, { best: true }));
@@ -379,6 +380,51 @@ describe("a write that fails", () => {
     }
     expect(operations.length).toBeGreaterThan(20);
     expect(outcomes).toEqual([]);
+  });
+
+  it("leaves the old or the new one of a step, whichever operation it is", async () => {
+    const of = (value: number): CheckpointContent => content(2, { parts: { model: { value } } });
+    const outcomes = new Set<string>();
+    for (let failing = 0, isOver = false; !isOver; failing++) {
+      rmSync(directory, { recursive: true });
+      await saved(content(1), of(1));
+      let count = 0;
+      const fileSystem = watchedFileSystem((operation) => {
+        if (count++ >= failing) throw systemError("ENOSPC", operation);
+      });
+      const isSaved = await new CheckpointFolder(directory, { fileSystem }).save(of(2)).then(
+        () => true,
+        () => false,
+      );
+      isOver = count <= failing;
+      expect(isSaved).toBe(isOver);
+      const { checkpoint, skipped } = await new CheckpointFolder(directory).newest();
+      const model = checkpoint?.parts.model as { readonly value: number } | undefined;
+      const name = basename(checkpoint?.path ?? "");
+      outcomes.add(`${skipped.length} skipped, ${model?.value} in ${name}`);
+      // A run folder that begins anew finds its own names only, and the next save clears up.
+      expect(readdirSync(directory).filter((each) => !isOwnName(each))).toEqual([]);
+      await new CheckpointFolder(directory).save(content(3));
+      expect(readdirSync(directory).sort()).toEqual([
+        ...["step-00000001", "step-00000002", "step-00000003"],
+      ]);
+      const kept = await readCheckpoint(join(directory, "step-00000002"));
+      expect(kept.parts.model).toEqual(model);
+    }
+    expect([...outcomes]).toEqual([
+      "0 skipped, 1 in step-00000002",
+      "0 skipped, 1 in step-00000002.replaced",
+      "0 skipped, 2 in step-00000002",
+    ]);
+  });
+
+  it("leaves none to clear where one was being replaced", async () => {
+    const folder = await saved(content(2));
+    cpSync(join(directory, "step-00000002"), join(directory, "step-00000002.replaced"), {
+      recursive: true,
+    });
+    await folder.clear();
+    expect(readdirSync(directory)).toEqual([]);
   });
 
   it("meets a disk that is really full", async () => {

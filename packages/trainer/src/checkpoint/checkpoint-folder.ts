@@ -18,14 +18,17 @@ import type {
 } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
 import {
+  checkpointsIn,
   isAfter,
   isUnfinished,
   nameOf,
+  nameOfReplaced,
   placeOf as placeOfName,
   suffixes,
 } from "./checkpoint-name.js";
-import { formatManifest, manifestName } from "./manifest.js";
+import { formatManifest, type Manifest, manifestName } from "./manifest.js";
 import { readCheckpoint, readManifest } from "./read-checkpoint.js";
+import { Turns } from "./turns.js";
 import { prepareCheckpoint } from "./write-checkpoint.js";
 
 /** Options of a folder of checkpoints. */
@@ -39,7 +42,8 @@ export interface CheckpointFolderOptions {
 /**
  * A folder of checkpoints, one folder each: `step-00000120`, or `step-00000120-micro-0003` in the middle of an accumulation.
  * A checkpoint appears whole or not at all: it is written under another name, flushed to the disk file by file, its manifest
- * last, and then renamed. A failed write throws a StorageError and does not change earlier checkpoints.
+ * last, and then renamed. A failed write throws a StorageError and does not change earlier checkpoints. Of one that is being replaced
+ * either the old or the new one is there at every moment.
  *
  * One process at a time may save to it; a `RunFolder` ensures that with its lock.
  */
@@ -47,6 +51,7 @@ export class CheckpointFolder implements CheckpointStore {
   readonly directory: string;
   readonly #keep: number;
   readonly #fs: FileSystem;
+  readonly #turns: Turns = new Turns();
 
   /** @throws RangeError unless `keep` is a whole number from 1 on */
   constructor(directory: string, options: CheckpointFolderOptions = {}) {
@@ -60,27 +65,37 @@ export class CheckpointFolder implements CheckpointStore {
   }
 
   /**
-   * Saves a checkpoint, and removes those that rotation no longer keeps. An existing whole checkpoint of the same step
-   * stays, and is marked if this one is the best. Checkpoints of later steps belong to an abandoned continuation or are damaged, and are removed first.
+   * Saves a checkpoint, and removes those that rotation no longer keeps. It replaces one of the same step. Only a whole one with the same
+   * state stays, and is marked if this one is the best. Checkpoints of later steps belong to an abandoned continuation or are damaged, and
+   * are removed first. Two saves at once are done one after the other.
    * @throws StorageError; TypeError where a state cannot be saved
    */
   async save(content: CheckpointContent): Promise<void> {
     const write = prepareCheckpoint(content);
+    return this.#turns.take(() => this.#save(content, write));
+  }
+
+  async #save(
+    content: CheckpointContent,
+    write: ReturnType<typeof prepareCheckpoint>,
+  ): Promise<void> {
     await this.#prepare();
     const path = join(this.directory, nameOf(content));
     const partial = `${path}${suffixes.partial}`;
+    const replaced = `${path}${suffixes.replaced}`;
+    let isThere = false;
     try {
       await storingAsync(partial, () => this.#fs.mkdir(partial));
       await write(this.#fs, partial);
-      for (const other of await this.list()) {
-        if (isNewer(other, path)) await this.#discard(other);
-        if (other !== path) continue;
-        if (await isWhole(path)) {
-          if (content.best) await this.#markBest(path);
-          return await this.#remove(partial);
-        }
-        await this.#discard(path);
+      const others = await this.list();
+      for (const other of others) if (isNewer(other, path)) await this.#discard(other);
+      isThere = others.includes(path);
+      if (isThere && (await isSameState(path, partial))) {
+        if (content.best) await this.#markBest(path);
+        return await this.#remove(partial);
       }
+      // Folders cannot take another's place: until the second rename is done, the old one is found by its other name.
+      if (isThere) await storingAsync(path, () => this.#fs.rename(path, replaced));
       await storingAsync(path, () => this.#fs.rename(partial, path));
     } catch (error) {
       // Free the space of the partial checkpoint: the disk may be full.
@@ -88,6 +103,7 @@ export class CheckpointFolder implements CheckpointStore {
       throw error;
     }
     await this.#sync(this.directory);
+    if (isThere) await this.#remove(replaced);
     await this.#rotate();
   }
 
@@ -95,7 +111,11 @@ export class CheckpointFolder implements CheckpointStore {
    * The newest whole checkpoint, and the errors of newer ones.
    * @throws CheckpointError where there are checkpoints and none is whole
    */
-  async newest(): Promise<NewestCheckpoint> {
+  newest(): Promise<NewestCheckpoint> {
+    return this.#turns.take(() => this.#newest());
+  }
+
+  async #newest(): Promise<NewestCheckpoint> {
     const skipped: CheckpointError[] = [];
     for (const path of await this.list())
       try {
@@ -117,22 +137,27 @@ export class CheckpointFolder implements CheckpointStore {
 
   /** The folders of the checkpoints, the newest first; they are validated only when they are read. */
   async list(): Promise<readonly string[]> {
-    const paths = (await this.#entries()).map((name) => join(this.directory, name));
-    return paths.filter((path) => placeOf(path)).sort((a, b) => (isNewer(a, b) ? -1 : 1));
+    const paths = checkpointsIn(await this.#entries()).map((name) => join(this.directory, name));
+    return paths.sort((a, b) => (isNewer(a, b) ? -1 : 1));
   }
 
   /** The newest checkpoint that was marked as the best, if it is whole. */
-  async best(): Promise<Checkpoint | undefined> {
-    const path = await this.#bestPath(await this.list());
-    return path === undefined ? undefined : await readCheckpoint(path);
+  best(): Promise<Checkpoint | undefined> {
+    return this.#turns.take(async () => {
+      const path = await this.#bestPath(await this.list());
+      return path === undefined ? undefined : await readCheckpoint(path);
+    });
   }
 
   /**
    * Removes all checkpoints.
    * @throws StorageError
    */
-  async clear(): Promise<void> {
-    for (const path of await this.list()) await this.#discard(path);
+  clear(): Promise<void> {
+    return this.#turns.take(async () => {
+      await this.#tidy();
+      for (const path of await this.list()) await this.#discard(path);
+    });
   }
 
   async #rotate(): Promise<void> {
@@ -170,14 +195,26 @@ export class CheckpointFolder implements CheckpointStore {
     await this.#remove(removed);
   }
 
-  /** Makes the folder, and removes partial checkpoints of an interrupted process. */
+  /** Makes the folder, and tidies it. */
   async #prepare(): Promise<void> {
     if (!existsSync(this.directory)) {
       storing(this.directory, () => makeDirectory(this.directory));
       await this.#sync(dirname(this.directory));
     }
-    for (const name of await this.#entries())
-      if (isUnfinished(name)) await this.#remove(join(this.directory, name));
+    await this.#tidy();
+  }
+
+  /** After an interrupted process: removes what is unfinished, and gives a checkpoint that was not replaced its name again. */
+  async #tidy(): Promise<void> {
+    const names = await this.#entries();
+    const checkpoints = checkpointsIn(names);
+    for (const name of names) {
+      const path = join(this.directory, name);
+      const old = checkpoints.includes(name) ? nameOfReplaced(name) : undefined;
+      if (old !== undefined)
+        await storingAsync(path, () => this.#fs.rename(path, join(this.directory, old)));
+      else if (isUnfinished(name)) await this.#remove(path);
+    }
   }
 
   #remove(path: string): Promise<void> {
@@ -200,15 +237,25 @@ export class CheckpointFolder implements CheckpointStore {
   }
 }
 
-const placeOf = (path: string): ReturnType<typeof placeOfName> => placeOfName(basename(path));
+const placeOf = (path: string): ReturnType<typeof placeOfName> => {
+  const name = basename(path);
+  return placeOfName(nameOfReplaced(name) ?? name);
+};
 
 const isNewer = (path: string, than: string): boolean => {
   const [place, other] = [placeOf(path), placeOf(than)];
   return place !== undefined && other !== undefined && isAfter(place, other);
 };
 
-const isWhole = (path: string): Promise<boolean> =>
-  readCheckpoint(path).then(
-    () => true,
-    () => false,
-  );
+/** Whether a checkpoint is whole, and has the bytes of another that was just written, but for the mark of the best. */
+async function isSameState(path: string, written: string): Promise<boolean> {
+  const stateOf = (manifest: Manifest): string => formatManifest({ ...manifest, best: false });
+  const wanted = stateOf(await readManifest(written));
+  try {
+    if (stateOf(await readManifest(path)) !== wanted) return false;
+    await readCheckpoint(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -13,16 +13,38 @@ export function placeOf(name: string): Place | undefined {
   return match ? { step: Number(match[1]), microStep: Number(match[2] ?? 0) } : undefined;
 }
 
-/** Endings of the names of checkpoints that are being written or removed. */
-export const suffixes = { partial: ".partial", removed: ".removed" } as const;
+/** Endings of the names of checkpoints that are being written, replaced or removed. */
+export const suffixes = {
+  partial: ".partial",
+  replaced: ".replaced",
+  removed: ".removed",
+} as const;
 
-/** Whether a name is that of a checkpoint which is being written or removed, or of a manifest that is being written. */
+/** Whether a name is that of a checkpoint which is being written, replaced or removed, or of a manifest that is being written. */
 export const isUnfinished = (name: string): boolean => {
-  const whole = name.replace(/(\.manifest\.partial|\.partial|\.removed)$/, "");
+  const whole = name.replace(
+    /(\.manifest\.partial|\.partial|\.replaced|(\.replaced)?\.removed)$/,
+    "",
+  );
   return whole !== name && isName(whole);
 };
 
-/** Whether a folder of checkpoints makes entries of this name: whole checkpoints, and those that are being written or removed. */
+/**
+ * Of names in a folder, those of checkpoints. One that was being replaced counts where its successor has not yet come under its name.
+ */
+export const checkpointsIn = (names: readonly string[]): readonly string[] => {
+  const all = new Set(names);
+  return names.filter((name) => {
+    const whole = nameOfReplaced(name);
+    return placeOf(whole ?? name) !== undefined && (whole === undefined || !all.has(whole));
+  });
+};
+
+/** The name that a checkpoint had before it was being replaced; undefined for other names. */
+export const nameOfReplaced = (name: string): string | undefined =>
+  name.endsWith(suffixes.replaced) ? name.slice(0, -suffixes.replaced.length) : undefined;
+
+/** Whether a folder of checkpoints makes entries of this name: whole checkpoints, and those that are being written, replaced or removed. */
 export const isOwnName = (name: string): boolean => isName(name) || isUnfinished(name);
 
 const isName = (name: string): boolean => {

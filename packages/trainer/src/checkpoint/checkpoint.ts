@@ -30,8 +30,11 @@ export interface NewestCheckpoint {
 
 /** A store of checkpoints: `CheckpointFolder` of `@halfstep/trainer/node`, or a custom one. */
 export interface CheckpointStore {
-  /** Resolves when the checkpoint is durable, even if the process then ends. */
+  /**
+   * Resolves when the checkpoint is durable, even if the process then ends. It replaces one of the same step that has another state, and
+   * until then the old one is there. Checkpoints of later steps are removed: `newest` then gives this one.
+   */
   save(content: CheckpointContent): Promise<void>;
-  /** The newest whole checkpoint. */
+  /** The newest whole checkpoint, with arrays that the caller may write into. */
   newest(): Promise<NewestCheckpoint>;
 }

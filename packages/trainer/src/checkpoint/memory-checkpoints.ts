@@ -7,7 +7,8 @@ export function memoryCheckpoints(options?: CheckpointArchiveOptions): Checkpoin
     "memory",
     {
       list: async () => [...files.keys()],
-      read: async (name) => files.get(name) as Uint8Array<ArrayBuffer>,
+      // A copy: arrays of a checkpoint are views of it.
+      read: async (name) => (files.get(name) as Uint8Array<ArrayBuffer>).slice(),
       write: async (name, bytes) => {
         files.set(name, bytes);
       },

@@ -95,11 +95,28 @@ const cases: readonly (readonly [label: string, run: Run])[] = [
     },
   ],
   [
-    "keeps a whole checkpoint of the same step",
+    "replaces a checkpoint of the same step",
+    async ({ create, reopen }) => {
+      const store = await create();
+      for (const other of [1, 2, 3, 4, 5, 6]) {
+        const content = at(3, { best: other === 2, parts: { model: { other } } });
+        await store.save(content);
+        await expectNewest(store, content);
+        await expectNewest(await reopen(), content);
+        // Saved again, it stays.
+        await store.save(content);
+        await expectNewest(store, content);
+      }
+    },
+  ],
+  [
+    "keeps its bytes, whatever is written into arrays that it returned",
     async ({ create }) => {
       const store = await create();
       await store.save(at(3));
-      await store.save(at(3, { parts: { model: { other: 1 } } }));
+      const { checkpoint } = await store.newest();
+      const model = checkpoint?.parts.model as { readonly weight: Float32Array } | undefined;
+      model?.weight.fill(5);
       await expectNewest(store, at(3));
     },
   ],

@@ -18,9 +18,9 @@ const eightBit: readonly SafetensorsDtype[] = [
 /**
  * The tensors of a safetensors file as a state dict: what `model.loadStateDict()` and, for files of torch and Hugging Face,
  * `loadTorchStateDict(model, …)` of `@halfstep/nn` take. F16, BF16 and F8 are decoded, exactly; integers become int32 and BOOL
- * uint32.
+ * uint32. F64 is rounded to float32 when it is loaded.
  *
- * @throws TypeError that names the tensor, for an unsupported dtype and for an integer beyond 32 bits
+ * @throws TypeError that names the tensor, for an unsupported dtype, for an integer beyond 32 bits, and for a finite number beyond float32
  * @example
  * const { tensors } = readSafetensors(await readFile("model.safetensors"));
  * loadTorchStateDict(model, stateDictOf(tensors));
@@ -40,7 +40,8 @@ export const safetensorsOf = (state: StateDict): Tensors =>
 function saved(name: string, tensor: SafetensorsTensor): SavedTensor {
   const { shape, dtype } = tensor;
   if (tensor.dtype === "F32") return { shape, dtype: "float32", data: tensor.data };
-  if (tensor.dtype === "F64") return { shape, dtype: "float32", data: tensor.data };
+  if (tensor.dtype === "F64")
+    return { shape, dtype: "float32", data: withinFloat32(name, tensor.data) };
   const own = dtypeOf(dtype);
   if (own && isHalf(own)) {
     const codes = tensor.data as Uint16Array;
@@ -67,6 +68,16 @@ function saved(name: string, tensor: SafetensorsTensor): SavedTensor {
 
 const floats = (values: ArrayLike<number>): Float32Array =>
   values instanceof Float32Array ? values : Float32Array.from(values);
+
+/** Numbers that only round to float32. */
+function withinFloat32(name: string, values: Float64Array): Float64Array {
+  const beyond = values.find(
+    (value) => Number.isFinite(value) && !Number.isFinite(Math.fround(value)),
+  );
+  if (beyond !== undefined)
+    throw new TypeError(`${name} has the number ${beyond}, which float32 does not hold`);
+  return values;
+}
 
 function integers(name: string, values: Int32Array | BigInt64Array): Int32Array {
   const result = new Int32Array(values.length);

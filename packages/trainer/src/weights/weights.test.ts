@@ -49,6 +49,14 @@ describe("stateDictOf", () => {
     expect(() =>
       stateDictOf({ ids: { dtype: "I64", shape: [1], data: BigInt64Array.of(2n ** 31n) } }),
     ).toThrow("ids has the integer 2147483648, which 32 bits do not hold");
+    const wide =
+      (...values: readonly number[]) =>
+      () =>
+        stateDictOf({
+          w: { dtype: "F64", shape: [values.length], data: Float64Array.from(values) },
+        });
+    expect(wide(1, -1e300)).toThrow("w has the number -1e+300, which float32 does not hold");
+    expect(wide(3.4e38, Number.NEGATIVE_INFINITY, Number.NaN, 1e-300)).not.toThrow();
     expect(() =>
       stateDictOf({ z: { dtype: "C64", shape: [1], data: Float32Array.of(1, 0) } }),
     ).toThrow("z has the dtype C64");

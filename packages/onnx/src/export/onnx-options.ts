@@ -1,8 +1,42 @@
+import type { Recipe } from "@halfstep/autocast";
 import { OnnxError } from "../errors.js";
 import { requireKnown } from "../known-options.js";
+import type { ExternalSink } from "./external-writer.js";
 import { opsets } from "./graph-builder.js";
 import { type NamedTensor, namedTensors } from "./tensors-in.js";
-import type { OnnxOptions } from "./to-onnx.js";
+
+/** Options of `toOnnx()`. */
+export interface OnnxOptions {
+  /** The version of the operators, 17 to 21. Default 17. */
+  readonly opset?: number;
+  /**
+   * The recipe under which `forward` runs: the casts of a recipe that casts op by op (`recipeOf("O1")`). A recipe that stores or casts the
+   * whole model is applied by `applyRecipe()` before.
+   */
+  readonly recipe?: Recipe;
+  /** Names of the inputs, in the order of the tensors in the example. Default: the names of members, or "input". */
+  readonly inputNames?: readonly string[];
+  /** Names of the results. Default: the names of members, or "output". */
+  readonly outputNames?: readonly string[];
+  /**
+   * Names of the axes whose sizes may change, by input and dimension. Axes of one name have one size. Default: the first of every input is
+   * "batch".
+   */
+  readonly axes?: Readonly<Record<string, Readonly<Record<number, string>>>>;
+  /**
+   * Whether floating-point results are float32 where the model returns halves, which JavaScript may have no array for. Default false.
+   */
+  readonly float32Outputs?: boolean;
+  /** Numbers of which the sizes of axes are multiples, by the axis' name: a U-Net halves four times, `{ height: 16, width: 16 }`. Default 1. */
+  readonly multiples?: Readonly<Record<string, number>>;
+  /** Inputs and results [batch, height, width, channels] that the graph has as [batch, channels, height, width]. Default: none. */
+  readonly channelsFirst?: readonly string[];
+  /**
+   * A file beside the model that takes the weights of 1 KiB and more, one after the other. Models of more than 2 GiB need it. Default: all lie
+   * in the model.
+   */
+  readonly external?: ExternalSink | undefined;
+}
 
 const onnxOptions: readonly (keyof OnnxOptions)[] = [
   ...(["opset", "recipe", "inputNames", "outputNames", "axes", "float32Outputs"] as const),
