@@ -248,6 +248,7 @@ function makeDevice(
     encoder: () =>
       makeEncoder({
         ...{ resolver, chunks, allocateZeroed, write, submit },
+        release: (buffer) => memory.give(buffer),
         hardwareClass: capabilities.hardware.class,
       }),
     prepare: (launches) => preparePass(resolver, launches, write),

@@ -11,6 +11,8 @@ export interface DeviceEncoder extends LaunchTarget<GPUBuffer> {
   launch(launch: Launch<GPUBuffer>): void;
   /** A zeroed buffer from the device's pool; release it with `device.release()`. */
   allocate(bytes: number): GPUBuffer;
+  /** A zeroed buffer that returns to the pool at the next `submit()`. */
+  scratch(bytes: number): GPUBuffer;
   /** Copies bytes between two buffers; offsets and count are multiples of 4. */
   copy(
     source: GPUBuffer,
@@ -59,6 +61,7 @@ export interface EncoderHost {
   readonly chunks: ScalarChunks;
   readonly hardwareClass: string;
   allocateZeroed(bytes: number): GPUBuffer;
+  release(buffer: GPUBuffer): void;
   write(buffer: GPUBuffer, offset: number, data: BufferSource): void;
   submit(commands: readonly GPUCommandBuffer[]): void;
 }
@@ -71,6 +74,7 @@ export function makeEncoder(host: EncoderHost): DeviceEncoder {
   let pass: GPUComputePassEncoder | undefined;
   let pipeline: GPUComputePipeline | undefined;
   const scalars: DataView<ArrayBuffer>[] = [];
+  const scratch: GPUBuffer[] = [];
   let chunk = 0;
   let used = 0;
 
@@ -100,9 +104,27 @@ export function makeEncoder(host: EncoderHost): DeviceEncoder {
     return offset;
   };
 
+  const submitCommands = (encoded: GPUCommandEncoder): void => {
+    endPass();
+    for (let i = 0; i <= chunk; i++) {
+      const view = scalars[i];
+      const bytes = i < chunk ? chunkBytes : Math.min(used, chunkBytes);
+      if (view && bytes > 0) host.write(chunks.at(i), 0, new Uint8Array(view.buffer, 0, bytes));
+    }
+    host.submit([encoded.finish()]);
+    commands = undefined;
+    chunk = 0;
+    used = 0;
+  };
+
   return {
     hardwareClass: host.hardwareClass,
     allocate: (bytes) => host.allocateZeroed(bytes),
+    scratch(bytes) {
+      const buffer = host.allocateZeroed(bytes);
+      scratch.push(buffer);
+      return buffer;
+    },
     launch(launch) {
       checkLaunch(launch);
       const compiled = resolver.pipelines.get(launch.kernel, storageOf(launch.bindings));
@@ -120,17 +142,8 @@ export function makeEncoder(host: EncoderHost): DeviceEncoder {
       open().copyBufferToBuffer(source, sourceOffset, target, targetOffset, bytes);
     },
     submit() {
-      if (!commands) return;
-      endPass();
-      for (let i = 0; i <= chunk; i++) {
-        const view = scalars[i];
-        const bytes = i < chunk ? chunkBytes : Math.min(used, chunkBytes);
-        if (view && bytes > 0) host.write(chunks.at(i), 0, new Uint8Array(view.buffer, 0, bytes));
-      }
-      host.submit([commands.finish()]);
-      commands = undefined;
-      chunk = 0;
-      used = 0;
+      if (commands) submitCommands(commands);
+      for (const buffer of scratch.splice(0)) host.release(buffer);
     },
   };
 }

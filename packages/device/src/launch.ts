@@ -9,7 +9,7 @@ export interface Binding<B> {
   readonly buffer: B;
   /** Bytes from the start of the buffer, a multiple of 256. */
   readonly offset: number;
-  /** Number of elements. */
+  /** Number of elements. On a GPU a launch may overwrite the rest of the 16 bytes in which the last of those that it writes lies. */
   readonly length: number;
   readonly dtype: DType;
   /**
@@ -94,6 +94,11 @@ export interface LaunchTarget<B> {
   launch(launch: Launch<B>): void;
   /** A zeroed buffer of at least this many bytes. */
   allocate(bytes: number): B;
+  /**
+   * A zeroed buffer for what one launch passes to the next, which the target takes back when these launches are submitted. Absent where
+   * `allocate` gives memory that needs no release.
+   */
+  scratch?(bytes: number): B;
   /**
    * The class of the hardware (`capabilities.hardware.class`) that runs the launches, where it is known. Products are divided into more
    * launches by it.

@@ -41,6 +41,7 @@ export function deviceTarget(device: Device): DeviceTarget {
     hardwareClass: encoder.hardwareClass,
     launch: (launch) => encoder.launch(launch),
     allocate: (bytes) => encoder.allocate(bytes),
+    scratch: (bytes) => encoder.scratch(bytes),
     submit: () => encoder.submit(),
     write({ buffer, offset, length, dtype }, values) {
       if (values.length > length)

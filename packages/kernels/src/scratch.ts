@@ -1,12 +1,13 @@
 import type { Binding, DType, LaunchTarget } from "@halfstep/device";
 import { bytesFor } from "@halfstep/formats/dtypes";
 
-/** Allocates memory that passes results from one launch to the next. */
+/** Memory that passes results from one launch to the next. Nobody releases it, where the target does not. */
 export function scratch<B>(
   target: LaunchTarget<B>,
   length: number,
   dtype: DType = "float32",
 ): Binding<B> {
-  const buffer = target.allocate(bytesFor(dtype, Math.max(1, length)));
+  const bytes = bytesFor(dtype, Math.max(1, length));
+  const buffer = target.scratch?.(bytes) ?? target.allocate(bytes);
   return { buffer, offset: 0, length, dtype };
 }

@@ -223,10 +223,11 @@ export class ResidentGroup<B, H extends CommonOptions> {
     const target = this.#target;
     for (const { values, kept } of this.#pairs(master)) {
       const { shape } = kept;
-      const scratch = (dtype: Binding<B>["dtype"]) => ({
-        ...{ buffer: target.allocate(bytesFor(dtype, kept.length)), offset: 0 },
-        ...{ length: kept.length, dtype, shape },
-      });
+      const scratch = (dtype: Binding<B>["dtype"]) => {
+        const bytes = bytesFor(dtype, kept.length);
+        const buffer = target.scratch?.(bytes) ?? target.allocate(bytes);
+        return { buffer, offset: 0, length: kept.length, dtype, shape };
+      };
       const [rounded, isSame, adopted] = [
         scratch(params.dtype),
         scratch("uint32"),
