@@ -1,7 +1,7 @@
 import type { Binding, DType, LaunchTarget } from "@halfstep/device";
 import { bytesFor } from "@halfstep/formats/dtypes";
 
-/** Memory that passes results from one launch to the next. Nobody releases it, where the target does not. */
+/** Memory that passes results from one launch to the next, which the target takes back where it has `scratch`. */
 export function scratch<B>(
   target: LaunchTarget<B>,
   length: number,
