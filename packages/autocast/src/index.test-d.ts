@@ -33,6 +33,20 @@ test("promises are refused", () => {
   withoutAutocast((): PromiseLike<void> => Promise.resolve());
 });
 
+test("generators are refused", () => {
+  // @ts-expect-error a generator
+  autocast({ dtype }, function* () {
+    yield 1;
+  });
+  // @ts-expect-error an async generator
+  withoutAutocast(async function* () {});
+  // @ts-expect-error perhaps a generator
+  autocast({ dtype }, (): number | Generator<number> => 1);
+  // @ts-expect-error a function that returns one
+  autocast({ dtype })(function* () {});
+  expectTypeOf(autocast({ dtype }, () => [1].values())).toEqualTypeOf<ArrayIterator<number>>();
+});
+
 test("options", () => {
   autocast({ enabled: false }, () => {});
   autocast({ dtype: "bfloat16", enabled: Math.random() < 0.5 }, () => {});

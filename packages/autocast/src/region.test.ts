@@ -130,6 +130,24 @@ describe("what autocast refuses", () => {
     expect(currentRegion()).toBeUndefined();
   });
 
+  test.each([
+    ["a generator", function* () {}],
+    ["an async generator", async function* () {}],
+  ])("%s, whose body would run outside of the region", (_, fn) => {
+    const message =
+      "the autocast callback returned a promise or generator, but the region has ended: await outside of it";
+    expect(() => untyped({ dtype: "float16" }, fn)).toThrow(new TypeError(message));
+    const wrapped = autocast({ dtype: "float16" })(fn as () => never);
+    expect(() => wrapped()).toThrow(message);
+    expect(currentRegion()).toBeUndefined();
+  });
+
+  test("no iterator over values that exist, and nothing else with some of these methods", () => {
+    const strict = new Proxy({}, { get: (_, name) => expect.fail(`${String(name)} was read`) });
+    for (const value of [[1].values(), { next: () => {} }, { throw: () => {} }, strict, null])
+      expect(untyped({ dtype: "float16" }, () => value)).toBe(value);
+  });
+
   test("the promise's own rejection does not surface as well", async () => {
     const fn = async () => {
       throw new Error("inside");

@@ -31,10 +31,13 @@ export type AutocastOptions =
     }
   | { readonly dtype?: AutocastDType; readonly enabled: false; readonly policies?: CastPolicies };
 
+/** What has not run when its function returns. */
+type Deferred = PromiseLike<unknown> | Generator | AsyncGenerator;
+
 /**
- * `unknown` for a synchronous result; for a promise a type that no promise has, and whose name says what is wrong.
+ * `unknown` for a synchronous result; for a promise or a generator a type that neither has, and whose name says what is wrong.
  */
-export type Synchronous<T> = [Extract<T, PromiseLike<unknown>>] extends [never]
+export type Synchronous<T> = [Extract<T, Deferred>] extends [never]
   ? unknown
   : { readonly error: "an autocast callback must be synchronous" };
 
@@ -61,8 +64,8 @@ export type AutocastDecorator = <This, Arguments extends unknown[], Result>(
  * }
  * ```
  *
- * @throws TypeError if `fn` returns a promise (ops after its first `await` would run outside the region), or if the dtype is
- *   neither float16 nor bfloat16, for an unknown option, or an `enabled` that is no boolean.
+ * @throws TypeError if `fn` returns a promise (ops after its first `await` would run outside the region) or a generator (all of its
+ *   ops would), or if the dtype is neither float16 nor bfloat16, for an unknown option, or an `enabled` that is no boolean.
  */
 export function autocast<T>(options: AutocastOptions, fn: () => T & Synchronous<T>): T;
 export function autocast(options: AutocastOptions): AutocastDecorator;
@@ -155,15 +158,18 @@ function requireOptions(options: AutocastOptions): void {
 }
 
 function requireSynchronous<T>(result: T): T {
-  if (!isThenable(result)) return result;
+  if (!isDeferred(result)) return result;
   // The callback is refused as a whole: its promise must not also surface as an unhandled rejection.
   if (result instanceof Promise) result.catch(() => {});
   throw new TypeError(
-    "the autocast callback returned a promise, but the region has ended: await outside of it",
+    "the autocast callback returned a promise or generator, but the region has ended: await outside of it",
   );
 }
 
-const isThenable = (value: unknown): boolean =>
-  ((typeof value === "object" && value !== null) || typeof value === "function") &&
-  "then" in value &&
-  typeof value.then === "function";
+/** A promise, or the object of a generator, whose body runs later. Proxies may throw where a member is read that they do not have. */
+const isDeferred = (value: unknown): boolean => {
+  const object = Object(value) as object;
+  return "then" in object
+    ? typeof object.then === "function"
+    : "next" in object && "throw" in object;
+};

@@ -159,7 +159,7 @@ function assertBindings(
   sizes: readonly number[],
   limits: GPUSupportedLimits,
 ): void {
-  for (const [i, { buffer, offset, length }] of bindings.entries()) {
+  for (const [i, { buffer, offset, length, dtype }] of bindings.entries()) {
     const { name } = kernel.bindings[i] as Kernel["bindings"][number];
     const what = `binding "${name}" of kernel "${kernel.name}"`;
     const size = sizes[i] as number;
@@ -168,6 +168,11 @@ function assertBindings(
     if (offset < 0 || offset % limits.minStorageBufferOffsetAlignment !== 0)
       throw new RangeError(
         `${what} starts at byte ${offset}: start it at a multiple of ${limits.minStorageBufferOffsetAlignment} (256 suits every device)`,
+      );
+    const end = offset + bytesFor(dtype, length);
+    if (end > buffer.size)
+      throw new RangeError(
+        `${what} has ${length} elements in bytes ${offset} to ${end}, but its buffer has ${buffer.size}: bind fewer elements, or a larger buffer`,
       );
     if (offset + size > buffer.size)
       throw new RangeError(

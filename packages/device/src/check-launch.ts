@@ -123,7 +123,8 @@ export function checkScalar(
   );
 }
 
-function refuseUnknown(kernel: Kernel, scalars: Readonly<Record<string, number>>): void {
+/** Throws a TypeError for a name that is no scalar of the kernel. */
+export function refuseUnknown(kernel: Kernel, scalars: Readonly<Record<string, number>>): void {
   const unknown = Object.keys(scalars).find(
     (name) => !kernel.scalars.some((scalar) => scalar.name === name),
   );

@@ -130,3 +130,16 @@ test("what is no GPUDevice is named, and options that are none", async () => {
   const wrapped = wrapDevice(gpu, { adapter: 0 } as never);
   await expect(wrapped).rejects.toThrow("wrapDevice(gpu, options): there is no option adapter;");
 });
+
+test("what holds no bytes is not written", async () => {
+  const device = await wrapDevice((await requestTestDevice()).gpu);
+  const buffer = device.allocate(16);
+  for (const wrong of [[1, 2], 8, "text", undefined])
+    expect(() => device.write(buffer, 0, wrong as never)).toThrow(
+      /^write\(\) takes an ArrayBuffer or a view of one, and not: (Array|Number|String|Undefined)$/,
+    );
+  device.write(buffer, 0, new DataView(Uint32Array.of(7, 8, 9).buffer, 4, 4));
+  device.write(buffer, 4, Uint32Array.of(9).buffer);
+  expect([...new Uint32Array(await device.read(buffer, 0, 8))]).toEqual([8, 9]);
+  device.release(buffer);
+});

@@ -85,6 +85,8 @@ export interface Device {
   /**
    * Copies bytes into a buffer, in order with submits. `offset` is a multiple of 4 bytes; WebGPU writes whole words, so data that ends
    * inside a word (an odd number of halves) is padded with zeros.
+   *
+   * @throws RangeError for bytes outside of the buffer. TypeError for data that is neither a buffer of the host nor a view of one.
    */
   write(buffer: GPUBuffer, offset: number, data: BufferSource): void;
   /** The bytes of a buffer at this place of the queue. Reads of one turn share one submit and one wait. */
@@ -277,6 +279,10 @@ const asError = (reason: unknown): Error =>
 
 // Dawn in Node takes typed arrays but no DataView, and Float16Array is unknown to some engines.
 function wholeWords(data: BufferSource): Uint8Array<ArrayBuffer> {
+  const kind = Object.prototype.toString.call(data).slice(8, -1);
+  // A list of numbers would be taken for bytes, and a number for so many zeros.
+  if (!ArrayBuffer.isView(data) && kind !== "ArrayBuffer" && kind !== "SharedArrayBuffer")
+    throw new TypeError(`write() takes an ArrayBuffer or a view of one, and not: ${kind}`);
   const bytes = ArrayBuffer.isView(data)
     ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
     : new Uint8Array(data);

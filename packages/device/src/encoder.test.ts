@@ -113,7 +113,16 @@ describe("what an encoder refuses", async () => {
       { bindings: [{ ...bind(x, 8), offset: 4 }, bind(y, 8)] },
       "starts at byte 4",
     ],
-    ["a range past the end", { bindings: [bind(x, 300), bind(y, 8)] }, "needs bytes 0 to 1200"],
+    [
+      "a range past the end",
+      { bindings: [bind(x, 300), bind(y, 8)] },
+      "has 300 elements in bytes 0 to 1200, but its buffer has 1024: bind fewer elements, or a larger buffer",
+    ],
+    [
+      "a start past the end",
+      { bindings: [{ ...bind(x, 8), offset: 4096 }, bind(y, 8)] },
+      "has 8 elements in bytes 4096 to 4128, but its buffer has 1024: bind fewer",
+    ],
     [
       "a foreign buffer without room for the padding",
       { bindings: [bind(foreign, 5), bind(y, 5)] },

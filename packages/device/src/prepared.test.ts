@@ -102,6 +102,12 @@ describe.each(await testTiers())("prepared passes on the %s tier", async (tier) 
     expect(() => prepared.updateScalars(new Map([[1, { add: 1 }]]))).toThrow(
       "there is no launch 1",
     );
+    expect(() => prepared.encode(undefined as never, 0, 9)).toThrow(
+      new RangeError("there are no launches 0 to 9: this pass has 1"),
+    );
+    expect(() => prepared.updateScalars(new Map([[0, { ad: 1 }]]))).toThrow(
+      new TypeError('kernel "copy" has no scalar "ad": it has count, add'),
+    );
     prepared.destroy();
   });
 });

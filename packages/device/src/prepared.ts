@@ -36,12 +36,12 @@ export interface PreparedPass {
   compile(options?: PrewarmOptions): Promise<void> | undefined;
   /**
    * Replaces scalars of some launches, by index, with one write for all. Other scalars keep their values. Takes effect for
-   * submits after this call.
+   * submits after this call. Throws a RangeError for an index without launch, and a TypeError for a scalar that its kernel does not have.
    */
   updateScalars(updates: ReadonlyMap<number, Readonly<Record<string, number>>>): void;
   /**
    * Encodes the launches from index `from` up to `to` (default: all), about a microsecond each. Empty ones are skipped. Programs that are
-   * still missing are compiled now, and block.
+   * still missing are compiled now, and block. Throws a RangeError for a range that the pass does not have.
    */
   encode(pass: GPUComputePassEncoder, from?: number, to?: number): void;
   /** Frees the buffer of the scalars, in order with submits. The pass must not be encoded afterwards. */
@@ -118,6 +118,10 @@ export function preparePass(
         write(uniforms, first, new Uint8Array(scalars.buffer, first, last - first));
     },
     encode(pass, from = 0, to = resolved.length) {
+      if (!(Number.isInteger(from) && from >= 0 && Number.isInteger(to) && to <= resolved.length))
+        throw new RangeError(
+          `there are no launches ${from} to ${to}: this pass has ${resolved.length}`,
+        );
       let pipeline: GPUComputePipeline | undefined;
       for (let i = from; i < to; i++) {
         const launch = resolved[i] as ResolvedLaunch;
@@ -168,6 +172,10 @@ export function workgroupsOf(
     bindings.map(({ length }) => length),
   );
   const largest = gpu.limits.maxComputeWorkgroupsPerDimension;
+  if (!Array.isArray(workgroups) || workgroups.length !== 3)
+    throw new TypeError(
+      `kernel "${kernel.name}": workgroups() must return three counts, [x, y, z]: linearWorkgroups(items) makes them`,
+    );
   if (workgroups.some((n) => !Number.isInteger(n) || n < 0 || n > largest))
     throw new RangeError(
       `kernel "${kernel.name}" asks for ${workgroups.join(" × ")} workgroups: each count must be a whole number up to ${largest}; fold the rest into y or z`,

@@ -1,4 +1,4 @@
-import { checkScalar } from "./check-launch.js";
+import { checkScalar, refuseUnknown } from "./check-launch.js";
 import type { Kernel, KernelScalar } from "./launch.js";
 
 type Scalars = Readonly<Record<string, number>>;
@@ -18,13 +18,14 @@ export function packScalars(
   }
 }
 
-/** Writes the scalars that `values` names; the others do not change. */
+/** Writes the scalars that `values` names; the others do not change. Throws a TypeError for a name that is no scalar of the kernel. */
 export function repackScalars(
   kernel: Kernel,
   values: Scalars,
   target: DataView,
   offset: number,
 ): void {
+  refuseUnknown(kernel, values);
   for (const [i, scalar] of kernel.scalars.entries()) {
     const value = values[scalar.name];
     if (value !== undefined) packScalar(kernel, scalar, value, target, offset + 4 * i);

@@ -53,6 +53,36 @@ describe.each(allDTypes)("%s", (dtype) => {
     expect([...decodeElements(memory.buffer, dtype, length, offset)]).toEqual(whole(length));
   });
 
+  test.each([8, 5])("bytes from byte %s of a view are memory, too", (start) => {
+    const memory = new Uint8Array(64).fill(0xa5);
+    const bytes = memory.subarray(start, start + 40);
+    const stored = bytesOf(encodeElements(whole(5), dtype));
+    storeElements(whole(5), dtype, bytes, 4);
+    expect([...bytes.subarray(4, 4 + stored.length)]).toEqual(stored);
+    expect(memory.filter((byte, i) => byte !== 0xa5 && (i < start + 4 || i >= start + 24))).toEqual(
+      new Uint8Array(0),
+    );
+    const view = new DataView(memory.buffer, start, 40);
+    expect([...decodeElements(bytes, dtype, 5, 4)]).toEqual(whole(5));
+    expect([...decodeElements(view, dtype, 5, 4)]).toEqual(whole(5));
+    const beyond = 41 - stored.length;
+    expect(() => decodeElements(bytes, dtype, 5, beyond)).toThrow(RangeError);
+    expect(() => decodeElements(bytes, dtype, 5, -1)).toThrow(RangeError);
+    expect(() => storeElements(whole(5), dtype, bytes, beyond)).toThrow(
+      new RangeError(
+        `storeElements: ${stored.length} bytes from byte ${beyond} on do not lie in 40 bytes of memory`,
+      ),
+    );
+  });
+
+  test.each([[[1, 2]], [8], [undefined], ["text"]])("memory is not %j", (memory) => {
+    const wrong = memory as unknown as ArrayBuffer;
+    expect(() => decodeElements(wrong, dtype, 1)).toThrow(TypeError);
+    expect(() => storeElements([1], dtype, wrong)).toThrow(
+      /^storeElements: memory is a (Array|Number|Undefined|String); pass an ArrayBuffer/,
+    );
+  });
+
   test("is of one kind", () => {
     const { kind, bits } = dtypes[dtype];
     expect([isFloating(dtype), isInteger(dtype)]).toEqual([kind === "float", kind !== "float"]);

@@ -6,6 +6,7 @@ import {
   type DecodedElements,
   decodeAs,
   type ElementBytes,
+  type ElementMemory,
   encodeAs,
   type FloatRecord,
   floatRecord,
@@ -19,7 +20,13 @@ import { float8e5m2 } from "./float8e5m2.js";
 import { float16 } from "./float16.js";
 import { float32 } from "./float32.js";
 
-export type { DecodedElements, ElementBytes, FloatRecord, IntegerRecord } from "./dtypes/record.js";
+export type {
+  DecodedElements,
+  ElementBytes,
+  ElementMemory,
+  FloatRecord,
+  IntegerRecord,
+} from "./dtypes/record.js";
 
 /** The 16-bit floating formats. */
 export type HalfDType = "float16" | "bfloat16";
@@ -101,24 +108,29 @@ export const encodeElements = (values: ArrayLike<number>, dtype: DType): Element
   encodeAs(dtypes[dtype], values);
 
 /**
- * Decodes `length` elements at a byte offset of a buffer.
+ * Decodes `length` elements at a byte offset of a buffer, or of a view, such as a Uint8Array of bytes.
  *
- * @returns for dtypes of 32 bits a view of the buffer, for others a new array.
+ * @returns for dtypes of 32 bits a view of the buffer, or a copy where they start at no multiple of 4 bytes; for others a new array.
+ * @throws TypeError for what is neither a buffer nor a view of one. RangeError where the elements do not lie in it.
  */
 export const decodeElements = (
-  buffer: ArrayBuffer,
+  memory: ElementMemory,
   dtype: DType,
   length: number,
   byteOffset = 0,
-): DecodedElements => decodeAs(dtypes[dtype], buffer, length, byteOffset);
+): DecodedElements => decodeAs(dtypes[dtype], memory, length, byteOffset);
 
-/** Writes numbers at a byte offset of a buffer, as {@link encodeElements} encodes them. */
+/**
+ * Writes numbers at a byte offset of a buffer, or of a view, such as a Uint8Array of bytes, as {@link encodeElements} encodes them.
+ *
+ * @throws TypeError for what is neither a buffer nor a view of one. RangeError where the elements do not fit.
+ */
 export const storeElements = (
   values: ArrayLike<number>,
   dtype: DType,
-  buffer: ArrayBuffer,
+  memory: ElementMemory,
   byteOffset = 0,
-): void => storeAs(dtypes[dtype], values, buffer, byteOffset);
+): void => storeAs(dtypes[dtype], values, memory, byteOffset);
 
 /** Rounds float32 numbers in place, to those that {@link storeElements} leaves. */
 export const roundElements = (numbers: Float32Array, dtype: FloatDType): void =>

@@ -15,3 +15,9 @@ test("two codes share a u32, the first in the low half", () => {
     }),
   );
 });
+
+test.each([70_000, -1, 0.5, Number.NaN, "1"])("%s is no 16-bit code", (wrong) => {
+  const message = `pack2: ${wrong} is no 16-bit code: pass an integer from 0 to 65535`;
+  expect(() => pack2(wrong as number, 1)).toThrow(new RangeError(message));
+  expect(() => pack2(1, wrong as number)).toThrow(message);
+});

@@ -9,7 +9,9 @@ import { exponentOf, powerOfTwo } from "./exponent.js";
  * - `"towardZero"`, `"down"` (toward −∞), `"up"` (toward +∞);
  * - `"odd"`: exact numbers stay, all others take the neighbour whose significand ends in 1, so that a later rounding to a
  *   narrower format errs only once;
- * - `"stochastic"`: one of the two neighbours, chosen by the random `bits`; the expectation is the number itself.
+ * - `"stochastic"`: one of the two neighbours, chosen by the random `bits`; the expectation is the number itself, for every
+ *   float32 whose last bit lies at most 32 bits below the format's. What a float64 has below the last bit of a float32 is rounded
+ *   down, so its expectation is off by less than that bit. The float32 format keeps 32 bits of a float64's fraction.
  */
 export type Rounding =
   | "nearestEven"

@@ -2,7 +2,7 @@ import { ScalerStateError } from "./errors.js";
 import type { GradScaler } from "./grad-scaler.js";
 import { insideOf } from "./inside.js";
 import { FLAG_WORDS, type ScaledOptimizer, STATE_WORDS } from "./primitives.js";
-import { demand, demandInteger, demandKnown } from "./refusal.js";
+import { demand, demandDone, demandInteger, demandKnown } from "./refusal.js";
 import { asScaled, type Scaled } from "./scaled.js";
 import { betweenSteps, listOf, refuseLoss, refuseWindow } from "./stages.js";
 import type { Stepper } from "./stepper.js";
@@ -106,8 +106,8 @@ export class AccumulationWindow<
    * The step of the whole window: unscales, calls `clip` for each optimizer, steps where the gradients are finite, updates
    * the scale and clears the gradients (where optimizers have `zeroGrad`).
    *
-   * @throws ScalerStateError where micro-steps are missing. TypeError for other options, such as the function itself: gradients would
-   * silently remain unclipped.
+   * @throws ScalerStateError where micro-steps are missing. TypeError for other options, such as the function itself, and where `clip`
+   * returns a promise or a generator: gradients would silently remain unclipped.
    */
   step(options: { readonly clip?: (optimizer: O) => unknown } = {}): void {
     const { clip } = clipOption(options);
@@ -122,7 +122,7 @@ export class AccumulationWindow<
     if (clip)
       for (const optimizer of this.#optimizers) {
         stepper.unscale(optimizer);
-        clip(optimizer);
+        demandDone("clip of window.step()", clip(optimizer));
       }
     stepper.step(this.#optimizers);
     stepper.update();

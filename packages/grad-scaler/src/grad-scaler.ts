@@ -3,7 +3,7 @@ import type { OutcomeSchedule } from "./outcome-reader.js";
 import { OutcomeLog, type OutcomeStream } from "./outcomes.js";
 import { type ScalerPreset, scalerRule } from "./presets.js";
 import type { AmpPrimitives, ScaledOptimizer } from "./primitives.js";
-import { demand, demandFlag, demandInteger } from "./refusal.js";
+import { demand, demandDone, demandFlag, demandInteger, demandOptions } from "./refusal.js";
 import { Resident } from "./resident.js";
 import type { ScaleRule } from "./rule.js";
 import { asScaled, type Scaled } from "./scaled.js";
@@ -129,11 +129,12 @@ export class GradScaler<B, L = B> {
    * `loss × scale`, in float32 for every dtype of the loss. With several losses, scale each.
    *
    * @throws ScalerStateError where an accumulation window is open, and with several loss scales where `optimizers` is
-   * missing or their gradients are unscaled already.
+   * missing or their gradients are unscaled already. TypeError for unknown options.
    */
   scale(loss: L, options?: LossOptions<B>): Scaled<L>;
   scale(losses: readonly L[], options?: LossOptions<B>): Scaled<L>[];
   scale(loss: L | readonly L[], options: LossOptions<B> = {}): Scaled<L> | Scaled<L>[] {
+    demandOptions("scale()", options, ["lossId", "optimizers"]);
     const stepper = this.#free;
     const scaled = (each: L): Scaled<L> => asScaled(stepper.scale(each, options));
     return Array.isArray(loss) ? loss.map(scaled) : scaled(loss as L);
@@ -142,8 +143,8 @@ export class GradScaler<B, L = B> {
   /**
    * Divides the gradients by the scale in place, to clip or inspect them before `step`. Otherwise it need not be called.
    *
-   * @throws ScalerStateError on the second call since the last update, after `step`, without gradients, and for float16
-   * gradients.
+   * @throws ScalerStateError on the second call since the last update, after `step`, without gradients, for float16 gradients, and
+   * for gradients that cannot carry the scale: without marks, where neither `scale()` nor `assumeScaled()` was called since the last update.
    */
   unscale(optimizer: ScaledOptimizer<B>): void {
     for (const each of listOf(optimizer)) this.#free.unscale(each);
@@ -152,13 +153,14 @@ export class GradScaler<B, L = B> {
   /**
    * Calls `clip(optimizer)` with unscaled gradients, and returns its result.
    *
-   * @throws ScalerStateError where they still carry the scale, or were used already.
+   * @throws ScalerStateError where they still carry the scale, or were used already. TypeError where `clip` returns a promise or a
+   * generator.
    */
   clip<O extends ScaledOptimizer<B>, R>(optimizer: O, clip: (optimizer: O) => R): R {
     const stepper = this.#free;
     if (this.enabled) refuseClip(stepper.host, optimizer);
     stepper.requireUnscaled(optimizer);
-    return clip(optimizer);
+    return demandDone("scaler.clip()", clip(optimizer));
   }
 
   /**
@@ -196,10 +198,11 @@ export class GradScaler<B, L = B> {
    * Declares that the gradients of an optimizer carry the scale, for gradients that were not computed by `scale(loss).backward()`:
    * those of a custom kernel, or of a backward pass from gradients that were multiplied by hand.
    *
-   * @throws ScalerStateError where they are unscaled already.
+   * @throws ScalerStateError where they are unscaled already. TypeError for unknown options.
    */
-  assumeScaled(optimizer: ScaledOptimizer<B>, { lossId = 0 }: { lossId?: number } = {}): void {
-    this.#free.assumeScaled(optimizer, lossId);
+  assumeScaled(optimizer: ScaledOptimizer<B>, options: { lossId?: number } = {}): void {
+    demandOptions("assumeScaled()", options, ["lossId"]);
+    this.#free.assumeScaled(optimizer, options.lossId ?? 0);
   }
 
   /** The scale now; 1 where disabled. Waits for the device. */

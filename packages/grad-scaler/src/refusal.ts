@@ -30,6 +30,31 @@ export function demandInteger(
   demand(name, value, holds, `a whole number from ${least} ${range}`);
 }
 
+/** Refuses options that a call does not have: misspelt ones would be ignored. */
+export function demandOptions(call: string, options: object, known: readonly string[]): void {
+  for (const name of Object.keys(options))
+    if (!known.includes(name))
+      throw new TypeError(`${call} has no option ${name}: pass any of ${known.join(", ")}`);
+}
+
+/**
+ * Returns the result of a callback, unless some of it is still to run: then the step would go on without it.
+ *
+ * @throws TypeError for a promise, and for a generator, of which nothing has run.
+ */
+export function demandDone<R>(call: string, result: R): R {
+  const object = Object(result) as object;
+  // Proxies may throw where a member is read that they do not have.
+  const isDone =
+    "then" in object ? typeof object.then !== "function" : !("next" in object && "throw" in object);
+  if (isDone) return result;
+  // The callback is refused as a whole: its promise must not also surface as an unhandled rejection.
+  if (result instanceof Promise) result.catch(() => {});
+  throw new TypeError(
+    `${call} takes a synchronous function, and this one returned a promise or generator: it would clip after the step.`,
+  );
+}
+
 /** Refuses a name that nothing has. */
 export function demandKnown(what: string, name: string, known: readonly string[]): void {
   if (!known.includes(name))

@@ -56,15 +56,21 @@ export const betweenSteps = <B>(lasting: LastingState<B>): HostState<B> => ({
 /**
  * One optimizer or several, as a list.
  *
- * @throws TypeError where one is missing, or is none.
+ * @throws TypeError where one is missing, or has no `step()` or no `gradients()`.
  */
 export function listOf<B, O extends ScaledOptimizer<B>>(
   optimizers: O | readonly O[],
 ): readonly O[] {
   const list: readonly O[] = Array.isArray(optimizers) ? optimizers : [optimizers as O];
-  for (const each of list)
-    if (typeof (each as Partial<O> | undefined)?.step !== "function")
+  for (const each of list) {
+    const { step, gradients } = (each ?? {}) as Partial<O>;
+    if (typeof step !== "function")
       throw new TypeError(`not an optimizer: ${each}; pass one, or a list of them`);
+    if (typeof gradients !== "function")
+      throw new TypeError(
+        "an optimizer without gradients(): a scaler needs this method, which lists them",
+      );
+  }
   return list;
 }
 
@@ -198,13 +204,26 @@ function refuseCrowd<B>(
   );
 }
 
-/** Refuses gradients without marks that existed before the last update, judging by the order of calls. */
-export function refuseOldGradients<B>(
+/**
+ * Refuses gradients without marks, judging by the order of calls: those that existed before the last update, and those of a step without
+ * any scaled loss.
+ *
+ * @param isIdentity Whether the scale is 1 and cannot change: then unscaled gradients are right, too.
+ */
+export function refuseUnmarked<B>(
   { scaled, steppedBefore }: HostState<B>,
   optimizer: ScaledOptimizer<B>,
+  isIdentity: boolean,
 ): void {
-  if (!scaled && steppedBefore !== undefined && !steppedBefore.has(optimizer))
+  if (scaled) return;
+  if (steppedBefore !== undefined && !steppedBefore.has(optimizer))
     refuseMarks("scale-changed", `a gradient of ${nameOf(optimizer)}`);
+  if (isIdentity) return;
+  refuse(
+    "not-scaled",
+    `no loss was scaled since the last update(), and the gradients of ${nameOf(optimizer)} carry no scale: call ` +
+      "scale(loss).backward(), or assumeScaled(optimizer) if they were multiplied by the scale in another way.",
+  );
 }
 
 /** The gradients of an optimizer that is READY. */

@@ -10,8 +10,8 @@ import {
   listOf,
   refuseLoss,
   refuseNewScale,
-  refuseOldGradients,
   refuseStep,
+  refuseUnmarked,
   refuseUnscale,
   refuseUpdate,
   type SkipMode,
@@ -186,8 +186,9 @@ export class Stepper<B, L> {
     const lossId = this.#carriedLoss(optimizer);
     const gradients = gradientsToCheck(this.#host, optimizer, this.#options);
     const { scales } = this.#host;
-    if (!this.marks.requireScaled(optimizer, scales, lossId, this.#isIdentity(lossId)))
-      refuseOldGradients(this.#host, optimizer);
+    const isIdentity = this.#isIdentity(lossId);
+    const isKnown = this.marks.requireScaled(optimizer, scales, lossId, isIdentity);
+    if (!isKnown && gradients.length > 0) refuseUnmarked(this.#host, optimizer, isIdentity);
     return gradients;
   }
 

@@ -98,8 +98,9 @@ class Model {
   #check(optimizer: number, inPlace: boolean): ScalerMistake | "ok" {
     const gradient = this.gradients[optimizer];
     if (gradient === undefined) return "no-gradients";
-    if (!this.scaled && this.steppedBefore && !this.steppedBefore.has(optimizer)) {
-      return "scale-changed";
+    if (!this.scaled) {
+      const isOld = this.steppedBefore && !this.steppedBefore.has(optimizer);
+      return isOld ? "scale-changed" : "not-scaled";
     }
     this.found.set(optimizer, !Number.isFinite(gradient));
     this.stages.set(optimizer, "unscaled");
@@ -395,6 +396,7 @@ const programs: Readonly<Record<string, readonly Action[]>> = {
     ...[backward(), { ...backward(), optimizer: 1 } as Action],
     ...[on("step"), update, on("step", 1)],
   ],
+  "not-scaled": [backward(), on("step"), update, on("step")],
   "clip-before-unscale": [backward(), on("clip")],
   "clip-after-step": [backward(), on("step"), on("clip")],
   "mid-step": [backward(), on("step"), { do: "save" }],

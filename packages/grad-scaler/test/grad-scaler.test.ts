@@ -223,7 +223,7 @@ describe("mistakes", () => {
       gradients: () => [{ buffer: one(), dtype, name: "conv1.weight" }],
       step: () => {},
     });
-    const scaler = new GradScaler(primitives);
+    const scaler = new GradScaler(primitives, { initScale: 1, dynamic: false });
     expect(mistakeOf(() => scaler.step(optimizer("float16")))).toMatch(
       /^float16-gradients: the gradient "conv1.weight" is float16, .*master weights/,
     );

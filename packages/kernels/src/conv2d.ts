@@ -11,7 +11,7 @@ import {
 import { launchConvolution, type PlannedConvolution, planConvolution } from "./conv2d/launch.js";
 import { planPatch, planRun, planTurnedPatch } from "./conv2d/plan-patch.js";
 import { planProduct, planTiles } from "./matmul/shape.js";
-import { requireLengths } from "./operands.js";
+import { requireLengths, requireTarget } from "./operands.js";
 
 export type { Conv2dAttributes } from "./conv2d/attributes.js";
 
@@ -32,13 +32,14 @@ export function conv2dOutputSize(
  *
  * @param operands `input` [batch, height, width, inChannels], `weight` [kernelHeight, kernelWidth, inChannels, outChannels],
  * `out` [batch, outHeight, outWidth, outChannels]
- * @throws RangeError where lengths and attributes disagree.
+ * @throws RangeError where lengths and attributes disagree. TypeError without a target, or without one of the pairs of numbers.
  */
 export function conv2d<B>(
   target: LaunchTarget<B>,
   operands: { readonly input: Binding<B>; readonly weight: Binding<B>; readonly out: Binding<B> },
   attributes: Conv2dAttributes,
 ): void {
+  requireTarget("conv2d", target);
   const { input, weight, out } = operands;
   const { size, planned } = forwardDecision(attributes, target.hardwareClass);
   requireLengths("conv2d", operands, {
@@ -89,6 +90,7 @@ export function conv2dInputGradient<B>(
   },
   attributes: Conv2dAttributes,
 ): void {
+  requireTarget("conv2dInputGradient", target);
   const { outGradient, weight, inputGradient } = operands;
   const { size, planned } = inputGradientDecision(attributes, target.hardwareClass);
   requireLengths("conv2dInputGradient", operands, {
@@ -148,6 +150,7 @@ export function conv2dWeightGradient<B>(
   },
   attributes: Conv2dAttributes,
 ): void {
+  requireTarget("conv2dWeightGradient", target);
   const { input, outGradient, weightGradient } = operands;
   const { size, planned } = weightGradientDecision(attributes, target.hardwareClass);
   requireLengths("conv2dWeightGradient", operands, {

@@ -1,4 +1,11 @@
-import { type DType, floatingDTypes, type IntegerDType, isInteger } from "@halfstep/formats/dtypes";
+import {
+  allDTypes,
+  type DType,
+  floatingDTypes,
+  type IntegerDType,
+  isInteger,
+} from "@halfstep/formats/dtypes";
+import { shown } from "./attributes.js";
 
 /**
  * The kind of a value between its load and its store: a float, computed in float32, or a 32-bit integer, which never becomes a float
@@ -6,8 +13,18 @@ import { type DType, floatingDTypes, type IntegerDType, isInteger } from "@halfs
  */
 export type Domain = "float" | IntegerDType;
 
-/** The domain of a loaded element of this storage. */
-export const domainOf = (dtype: DType): Domain => (isInteger(dtype) ? dtype : "float");
+/** The domain of a loaded element of this storage. Throws a TypeError for an unknown one. */
+export const domainOf = (dtype: DType): Domain => domains.get(dtype) ?? refuseDType(dtype);
+
+const domains: ReadonlyMap<DType, Domain> = new Map(
+  allDTypes.map((dtype) => [dtype, isInteger(dtype) ? dtype : "float"]),
+);
+
+function refuseDType(dtype: unknown): never {
+  throw new TypeError(
+    `there is no dtype ${shown(dtype)}: storage is one of ${allDTypes.join(", ")}`,
+  );
+}
 
 /** The storage of values of a domain. */
 export const dtypesOf = (domain: Domain): readonly DType[] =>

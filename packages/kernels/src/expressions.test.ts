@@ -114,7 +114,7 @@ const cases: readonly Case[] = [
           : approximate,
     }),
   ),
-  ...[0, 1, 2, 3, -1, -2, 0.5, -2.5, 101, 1 / 3, -0.2].map(
+  ...[0, 1, 2, 3, -1, -2, 0.5, -2.5, 101, 1 / 3, -0.2, Number.NaN, Infinity, -Infinity].map(
     (c): Case => ({
       expression: expressions.pow,
       tolerance: c > 64 ? { relative: 2 ** -15, absolute: 2 ** -120 } : approximate,
@@ -148,7 +148,7 @@ describe("expressions on the CPU", () => {
   const evaluate = ({ evaluate }: Expression, x: number[], c: number[] = []) => evaluate(x, c, 0);
   const { erf, gelu, geluTanh, sigmoid, silu, where, relu, reluBackward, sign, ne, eq, maximum } =
     expressions;
-  const { clamp, sin, atan2, powTensor, log1p, expm1, erfinv, round } = expressions;
+  const { clamp, sin, atan2, pow, powTensor, log1p, expm1, erfinv, round } = expressions;
 
   it("give tabulated values", () => {
     const table = [
@@ -195,6 +195,10 @@ describe("expressions on the CPU", () => {
   it("treat NaN as torch does", () => {
     expect(evaluate(relu, [nan])).toBeNaN();
     expect(evaluate(sign, [nan])).toBeNaN();
+    expect([2, 0, inf, nan, -1].map((x) => evaluate(pow, [x], [nan]))).toEqual(Array(5).fill(nan));
+    expect([nan, inf, -inf].map((c) => evaluate(pow, [1], [c]))).toEqual([1, 1, 1]);
+    expect([inf, -inf].map((c) => evaluate(pow, [-1], [c]))).toEqual([1, 1]);
+    expect(evaluate(pow, [nan], [0])).toBe(1);
     expect(evaluate(maximum, [1, nan])).toBeNaN();
     expect(evaluate(reluBackward, [3, nan])).toBe(3);
     expect([evaluate(eq, [nan, nan]), evaluate(ne, [nan, nan])]).toEqual([0, 1]);

@@ -1,3 +1,4 @@
+import { shown } from "./attributes.js";
 import { type Domain, quadType, scalarType } from "./domain.js";
 
 /**
@@ -20,10 +21,18 @@ export interface OperandIndexing {
 
 /** The indexing of an operand that is broadcast to a result, as in NumPy. Throws where the shapes do not broadcast. */
 export function indexingOf(operand: readonly number[], result: readonly number[]): OperandIndexing {
+  if (!Array.isArray(operand) || !Array.isArray(result)) refuseShape(operand, result);
   if (isSame(operand, result)) return same;
   return isRow(operand, result)
     ? { kind: "row", sizes: operand, strides: noStrides }
     : broadcastIndexing(operand, result);
+}
+
+function refuseShape(operand: unknown, result: unknown): never {
+  const [what, shape] = Array.isArray(operand) ? ["result", result] : ["operand", operand];
+  throw new TypeError(
+    `the shape of an elementwise ${what} is ${shown(shape)}: give { ...binding, shape: [2, 3] }`,
+  );
 }
 
 const noStrides: readonly number[] = [];

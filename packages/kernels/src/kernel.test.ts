@@ -2,6 +2,7 @@ import type { Hardware, Kernel } from "@halfstep/device";
 import { requestTestDevice } from "@halfstep/device/testing";
 import { describe, expect, it } from "vitest";
 import { runOnGpu, withHardware } from "../test/harness.js";
+import type { KernelDefinition } from "./definition.js";
 import { defineKernel, walkMain, walkWorkgroups } from "./kernel.js";
 
 const hardware = (name: string): Hardware => ({
@@ -48,6 +49,46 @@ describe.each(["software", "unknown"])("a walk on %s hardware", (name) => {
       if (counts.some((count, i) => count !== (i < items ? 1 : 0))) wrong.push(items);
     }
     expect(wrong).toEqual([]);
+  });
+});
+
+describe("a definition", () => {
+  const whole: KernelDefinition = {
+    name: "own",
+    bindings: [{ name: "x", access: "read" }],
+    scalars: [{ name: "count", type: "u32" }],
+    body: () => "",
+    workgroups: () => [1, 1, 1],
+    reference() {},
+  };
+  it.each([
+    [{ bindings: [{ name: "x", access: "readonly" }] }, 'binding "x" has the access "readonly"'],
+    [{ bindings: [{ name: "x", access: "read", unit: 3 }] }, 'binding "x" has the unit 3'],
+    [
+      { bindings: [{ name: "x", access: "read", type: "f32" }] },
+      'binding "x" has no option "type"',
+    ],
+    [
+      { bindings: [{ name: "x", access: "read", dtypes: ["float64"] }] },
+      'takes the dtype "float64"',
+    ],
+    [{ bindings: [{ name: "x", access: "read", dtypes: [] }] }, "at least one"],
+    [{ bindings: [...whole.bindings, ...whole.bindings] }, 'two of its bindings are named "x"'],
+    [{ bindings: [{ name: "1x", access: "read" }] }, '"1x" among its bindings is no name'],
+    [{ bindings: {} }, "bindings is an object: it must be a list"],
+    [{ scalars: [{ name: "n", type: "float" }] }, 'scalar "n" has the type "float"'],
+    [{ scalars: [...(whole.scalars ?? []), { name: "count", type: "f32" }] }, 'named "count"'],
+    [{ conversions: ["float32"] }, 'no conversion to "float32"'],
+    [{ epilogue: "body" }, 'epilogue is "body"'],
+    [{ storedOnce: ["y"] }, 'storedOnce names "y"'],
+    [{ subgroup: true }, 'it has no option "subgroup"'],
+    [{ reference: undefined }, "it has no reference"],
+    [{ workgroups: undefined }, "it has no workgroups"],
+    [{ workgroups: 3 }, "workgroups is 3: it must be a function"],
+  ])("with %j is refused", (over, message) => {
+    expect(() => defineKernel({ ...whole, ...over } as never)).toThrow(TypeError);
+    expect(() => defineKernel({ ...whole, ...over } as never)).toThrow(message);
+    expect(() => defineKernel(whole)).not.toThrow();
   });
 });
 

@@ -1,5 +1,6 @@
 import type { HalfDType, Kernel, ProgramContext, Workgroups } from "@halfstep/device";
 import type { NarrowDType } from "@halfstep/formats/dtypes";
+import { checkDefinition } from "./check-definition.js";
 import { isCpu } from "./cpu-adapter.js";
 import { factorsOf, type KernelDefinition } from "./definition.js";
 import { indexingWgsl } from "./indexing.js";
@@ -25,9 +26,11 @@ import { refuseWovenNames, wovenName } from "./woven-names.js";
 /**
  * A kernel from its definition.
  *
- * @throws TypeError for bindings and scalars whose names begin with "woven_", which are reserved for woven code.
+ * @throws TypeError for unknown or missing members, for bindings and scalars of unknown kinds or with one name, and for those whose names
+ * begin with "woven_", which are reserved for woven code.
  */
 export function defineKernel(definition: KernelDefinition): DefinedKernel {
+  checkDefinition(definition);
   return defineWovenKernel(definition);
 }
 

@@ -9,6 +9,7 @@ import { groupOf } from "./matmul/copies.js";
 import { type RowSumsSupport, rowSumsLength } from "./matmul/row-sums.js";
 import { type ProductPlan, planProduct } from "./matmul/shape.js";
 import { launchProduct, type ProductResults } from "./matmul/split-k.js";
+import { requireTarget } from "./operands.js";
 
 /** Operands of a matrix product. */
 export interface MatmulOperands<B> {
@@ -35,13 +36,14 @@ export interface MatmulAttributes {
  * out = op(a) · op(b) for row-major contiguous matrices of any shape, accumulated in float32. Small results with a large k
  * are computed in parts that a second launch adds up from scratch memory.
  *
- * @throws RangeError where lengths and shape disagree.
+ * @throws RangeError where lengths and shape disagree. TypeError without a target.
  */
 export function matmul<B>(
   target: LaunchTarget<B>,
   operands: MatmulOperands<B>,
   attributes: MatmulAttributes,
 ): void {
+  requireTarget("matmul", target);
   launchMatmul(target, operands, attributes);
 }
 

@@ -1,6 +1,7 @@
 import type { KernelScalar } from "@halfstep/device";
 import { philox4x32 } from "@halfstep/formats/philox";
 import { philox4x32 as philoxWgsl } from "@halfstep/formats/wgsl";
+import { requireWhole } from "./attributes.js";
 
 /**
  * A source of random numbers: four 32-bit words for each quad of elements, Philox4x32-10 of the counter (block + quad, stream)
@@ -14,14 +15,23 @@ export interface RandomSource {
   readonly stream: number;
 }
 
-/** The scalars of a source. They are not part of a plan: a later step draws other numbers with the same programs. */
-export const sourceWords = ({ seed, block, stream }: RandomSource): Record<string, number> => ({
-  seed0: seed >>> 0,
-  seed1: Math.floor(seed / 2 ** 32),
-  block0: block >>> 0,
-  block1: Math.floor(block / 2 ** 32),
-  stream,
-});
+/**
+ * The scalars of a source. They are not part of a plan: a later step draws other numbers with the same programs.
+ *
+ * @throws RangeError for numbers out of range.
+ */
+export function sourceWords({ seed, block, stream }: RandomSource): Record<string, number> {
+  requireWhole("a random source", "seed", seed, 0);
+  requireWhole("a random source", "block", block, 0);
+  requireWhole("a random source", "stream", stream, 0, 0xffffffff);
+  return {
+    seed0: seed >>> 0,
+    seed1: Math.floor(seed / 2 ** 32),
+    block0: block >>> 0,
+    block1: Math.floor(block / 2 ** 32),
+    stream,
+  };
+}
 
 /** The scalars that {@link bitsOfQuad} needs. */
 export const sourceScalars: readonly KernelScalar[] = [

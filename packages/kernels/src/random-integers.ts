@@ -1,5 +1,6 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import type { IntegerDType } from "@halfstep/formats/dtypes";
+import { requireWhole, shown } from "./attributes.js";
 import { quadType } from "./domain.js";
 import { wrapped } from "./expressions/integer-forms.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
@@ -21,17 +22,25 @@ export interface IntegerRange {
 /**
  * out (int32 or uint32) = whole numbers of a range, each the floor of a product of 64 random bits: no number is more than 1 + 2^-32 times
  * as probable as another. A quad takes two blocks of words.
+ *
+ * @throws TypeError for another dtype. RangeError for a range without numbers, or with some that 32 bits do not hold.
  */
-export const randomIntegers = <B>(
+export function randomIntegers<B>(
   out: Binding<B> & { readonly dtype: IntegerDType },
   source: RandomSource,
   { low, count }: IntegerRange,
-): Launch<B> => ({
-  kernel: kernels[out.dtype],
-  bindings: [out],
-  // A range of 2^32 numbers is 0 here.
-  scalars: { length: out.length, ...sourceWords(source), low: low >>> 0, range: count >>> 0 },
-});
+): Launch<B> {
+  if (!Object.hasOwn(kernels, out.dtype))
+    throw new TypeError(`randomIntegers draws int32 and uint32, not ${shown(out.dtype)}`);
+  requireWhole("randomIntegers", "low", low, -(2 ** 31), 2 ** 32 - 1);
+  requireWhole("randomIntegers", "count", count, 1, 2 ** 32);
+  return {
+    kernel: kernels[out.dtype],
+    bindings: [out],
+    // A range of 2^32 numbers is 0 here.
+    scalars: { length: out.length, ...sourceWords(source), low: low >>> 0, range: count >>> 0 },
+  };
+}
 
 const makeKernel = (dtype: IntegerDType): Kernel =>
   defineKernel({

@@ -1,4 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { requireFinite, requireWithin } from "./attributes.js";
 import { type Expression, elementwise } from "./elementwise.js";
 import { cosOf } from "./expressions/trigonometric.js";
 import { defineKernel, linearMain, linearWorkgroups } from "./kernel.js";
@@ -11,31 +12,54 @@ import {
   sourceWords,
 } from "./random-bits.js";
 
-/** out = uniform numbers from [low, high), on a grid of 2^-24 of the range. */
-export const uniform = <B>(
+/**
+ * out = uniform numbers from [low, high), on a grid of 2^-24 of the range.
+ *
+ * @throws RangeError for limits that are not finite, or in the wrong order, and for a source out of range.
+ */
+export function uniform<B>(
   out: Binding<B>,
   source: RandomSource,
   { low, high }: { readonly low: number; readonly high: number },
-): Launch<B> => draw("uniform", out, source, high - low, low);
+): Launch<B> {
+  requireFinite("uniform", "low", low);
+  requireWithin("uniform", "high", high, low);
+  return draw("uniform", out, source, high - low, low);
+}
 
-/** out = numbers of the normal distribution, by the method of Box and Muller. */
-export const normal = <B>(
+/**
+ * out = numbers of the normal distribution, by the method of Box and Muller.
+ *
+ * @throws RangeError for a mean that is not finite, a negative deviation, and a source out of range.
+ */
+export function normal<B>(
   out: Binding<B>,
   source: RandomSource,
   { mean, deviation }: { readonly mean: number; readonly deviation: number },
-): Launch<B> => draw("normal", out, source, deviation, mean);
+): Launch<B> {
+  requireFinite("normal", "mean", mean);
+  requireWithin("normal", "deviation", deviation, 0);
+  return draw("normal", out, source, deviation, mean);
+}
 
-/** out = 1 with probability p, else 0; p counts in steps of 2^-24. */
-export const bernoulli = <B>(out: Binding<B>, source: RandomSource, p: number): Launch<B> =>
-  draw("bernoulli", out, source, thresholdOf(p), 0);
+/** out = 1 with probability p, else 0; p counts in steps of 2^-24. Throws a RangeError for a p that is not from 0 to 1. */
+export function bernoulli<B>(out: Binding<B>, source: RandomSource, p: number): Launch<B> {
+  requireWithin("bernoulli", "p", p, 0, 1);
+  return draw("bernoulli", out, source, thresholdOf(p), 0);
+}
 
-/** out = input / (1 − p) with probability 1 − p, else 0; everything 0 where p is 1. */
+/**
+ * out = input / (1 − p) with probability 1 − p, else 0; everything 0 where p is 1.
+ *
+ * @throws RangeError for a p that is not from 0 to 1, a source out of range, and lengths that do not fit.
+ */
 export function dropout<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
   source: RandomSource,
   p: number,
 ): Launch<B> {
   const { input, out } = operands;
+  requireWithin("dropout", "p", p, 0, 1);
   requireLengths("dropout", { input }, { input: out.length });
   const shape = [out.length];
   // The CPU uses the same rounded factor as a GPU.

@@ -1,4 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { requireOneOf } from "./attributes.js";
 import { defineWovenKernel, linearMain, linearWorkgroups } from "./kernel.js";
 import { requireLengths } from "./operands.js";
 import { type RowWalk, rowWalk, unitOf } from "./wgsl/quad-units.js";
@@ -7,13 +8,16 @@ import { type RowWalk, rowWalk, unitOf } from "./wgsl/quad-units.js";
  * How places of the new axis are computed from the old one: the nearest place below, or ("exact") nearest to the middle; linearly
  * between two places, or by the cubic through four (Keys 1981, with torch's −0.75). "Corners" aligns the ends.
  */
-export type ResampleMode =
-  | "nearest"
-  | "nearestExact"
-  | "linear"
-  | "linearCorners"
-  | "cubic"
-  | "cubicCorners";
+export type ResampleMode = (typeof resampleModes)[number];
+
+const resampleModes = [
+  "nearest",
+  "nearestExact",
+  "linear",
+  "linearCorners",
+  "cubic",
+  "cubicCorners",
+] as const;
 
 /** An axis to resample: the input is [outer, size, inner], the result [outer, newSize, inner]. */
 export interface ResampleAttributes {
@@ -30,12 +34,17 @@ export interface ResampleAttributes {
   readonly ratio?: readonly [number, number] | undefined;
 }
 
-/** out = the input with its middle axis resampled, as one axis of torch.nn.functional.interpolate. */
+/**
+ * out = the input with its middle axis resampled, as one axis of torch.nn.functional.interpolate.
+ *
+ * @throws RangeError for an unknown mode, and for lengths that do not fit.
+ */
 export function resample<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
   attributes: ResampleAttributes,
 ): Launch<B> {
-  const { outer, size, newSize, inner } = attributes;
+  const { mode, outer, size, newSize, inner } = attributes;
+  requireOneOf("resample", "mode", mode, resampleModes);
   requireLengths("resample", operands, {
     input: outer * size * inner,
     out: outer * newSize * inner,
@@ -52,7 +61,8 @@ export function resampleBackward<B>(
   operands: { readonly outGradient: Binding<B>; readonly inputGradient: Binding<B> },
   attributes: ResampleAttributes,
 ): Launch<B> {
-  const { outer, size, newSize, inner } = attributes;
+  const { mode, outer, size, newSize, inner } = attributes;
+  requireOneOf("resampleBackward", "mode", mode, resampleModes);
   requireLengths("resampleBackward", operands, {
     outGradient: outer * newSize * inner,
     inputGradient: outer * size * inner,

@@ -21,7 +21,7 @@ afterAll(() => vi.resetModules());
 vi.mock("../src/kernel.js", async (importOriginal) => {
   const actual = await importOriginal<typeof kernelModule>();
   const noted = (definition: KernelDefinition) => {
-    const kernel = actual.defineKernel(definition);
+    const kernel = actual.defineWovenKernel(definition);
     defined.push(kernel);
     return kernel;
   };

@@ -11,7 +11,7 @@ import {
 } from "@halfstep/kernels/optimizers";
 import { requireOptimizer, requireState } from "./checks.js";
 import { AverageStateError, OptimizerStateError } from "./errors.js";
-import { type FlatTensors, flatLength, valuesOf } from "./flat-tensors.js";
+import { type FlatTensors, flatLength, partOf, segmentRanges, valuesOf } from "./flat-tensors.js";
 import { type RateColumns, RateTable } from "./rate-table.js";
 import { elementsAt, type SavedArrays } from "./saved-buffer.js";
 import type { Schedule } from "./schedules/schedule.js";
@@ -140,9 +140,12 @@ export class ParameterAverage<B> {
       const values = valuesOf(own.group.params);
       own.group.adoptWritten();
       own.backup ??= { ...values, buffer: allocateResident(target, bytesOf(values)) };
-      const shape = [values.length];
-      target.launch(copyBits({ from: values, to: own.backup }));
-      target.launch(elementwise(identity, [{ ...own.average, shape }], { ...values, shape }));
+      for (const range of segmentRanges(own.group.params)) {
+        const [from, to] = [partOf(values, range), partOf(own.backup, range)];
+        const average = { ...partOf(own.average, range), shape: [range.length] };
+        target.launch(copyBits({ from, to }));
+        target.launch(elementwise(identity, [average], { ...from, shape: [range.length] }));
+      }
     }
   }
 
@@ -160,7 +163,10 @@ export class ParameterAverage<B> {
     for (const { group, backup } of this.#averages.values())
       if (backup) {
         const { target } = this.#optimizer;
-        target.launch(copyBits({ from: backup, to: valuesOf(group.params) }));
+        for (const range of segmentRanges(group.params)) {
+          const to = partOf(valuesOf(group.params), range);
+          target.launch(copyBits({ from: partOf(backup, range), to }));
+        }
         group.keepValues();
       }
   }

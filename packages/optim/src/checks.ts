@@ -1,5 +1,4 @@
 import { OptimizerStateError } from "./errors.js";
-import type { FlatTensors } from "./flat-tensors.js";
 
 /** Throws unless `params` is a result of `flatten()`, for example for parameters as torch takes them. */
 export function requireFlat(
@@ -51,17 +50,6 @@ export function requireTarget(
     throw new TypeError(
       `${name} takes a target first: pass runtime.target, or deviceTarget(device) or cpuTarget()`,
     );
-}
-
-export function requireSegments<B>({ segments }: FlatTensors<B>): void {
-  const seen = new Set<string>();
-  for (const { name } of segments) {
-    if (seen.has(name))
-      throw new TypeError(
-        `two parameters of a group are named ${name}: give each a name of its own`,
-      );
-    seen.add(name);
-  }
 }
 
 /** A value as errors name it: the string "0.5" looks like no number. */

@@ -26,13 +26,13 @@ import {
   requireOptions,
   requirePositive,
   requireSeed,
-  requireSegments,
   requireState,
   requireTarget,
   shown,
 } from "./checks.js";
 import { OptimizerStateError } from "./errors.js";
-import { type FlatTensors, gradientsOf } from "./flat-tensors.js";
+import { requireLayout } from "./flat-layout.js";
+import { type FlatTensors, gradientsOf, partOf, segmentRanges } from "./flat-tensors.js";
 import type { MomentFormat } from "./group-state.js";
 import { type ParameterStorage, parameterStorages, storageOf } from "./parameter-storage.js";
 import { ResidentGroup, validateOptions } from "./resident-group.js";
@@ -120,7 +120,9 @@ export class FlatOptimizer<B, H extends CommonOptions> {
   /**
    * Adds parameters with initial state; a schedule starts at its own step 0. Buffers of other groups do not move.
    *
-   * @throws TypeError where the storage of the values does not fit; RangeError for options out of range or unknown.
+   * @throws TypeError where the storage of the values does not fit, for an unknown dtype, and for two parameters of one name
+   * @throws RangeError for options out of range or unknown, and for segments that overlap, leave their buffer or start where kernels
+   * cannot read them
    */
   addParamGroup(input: GroupInput<B, H>): void {
     const { params, ...own } = input;
@@ -129,7 +131,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     const options: ParameterGroup<B, H> = { ...this.#defaults, ...given(input) };
     const algorithm = this.#algorithm;
     validateOptions(options, algorithm, this.#flags);
-    requireSegments(params);
+    requireLayout(params);
     if (this.#groups.some((other) => other.options.params.values === params.values))
       throw new TypeError(
         `${params.segments[0]?.name ?? "a buffer"} is in two groups: give each parameter to one group only`,
@@ -238,7 +240,9 @@ export class FlatOptimizer<B, H extends CommonOptions> {
     requireNone("zeroGrad()", given);
     for (const { params } of this.paramGroups)
       if (params.zeroGrad) params.zeroGrad();
-      else this.target.launch(fill(gradientsOf(params), 0));
+      else
+        for (const range of segmentRanges(params))
+          this.target.launch(fill(partOf(gradientsOf(params), range), 0));
   }
 
   /**

@@ -7,10 +7,17 @@ import type { Shard } from "./shard.js";
 /** The place of one parameter in a flat buffer. */
 export interface Segment {
   readonly name: string;
-  /** Elements from the start of the buffer; the same in values, gradients and optimizer state. */
+  /**
+   * Elements from the start of the buffer; the same in values, gradients and optimizer state. A multiple of 4, and of
+   * {@link FlatTensors.alignment}. The first segment, and one behind a gap, start at a multiple of 256 bytes, too: of 64 elements of float32,
+   * and of 128 of 16-bit values. All do where there is `hasGradient`, and in Muon. Segments may not overlap.
+   */
   readonly offset: number;
   readonly shape: readonly number[];
 }
+
+/** The alignment of segments where nothing else is said: kernels store whole quads. */
+export const leastAlignment = 4;
 
 /** Parameters packed into one buffer, with their gradients in another: one launch updates them all. */
 export interface FlatTensors<B> {
@@ -20,6 +27,12 @@ export interface FlatTensors<B> {
   /** Storage of `values`. */
   readonly dtype: "float32" | "float16" | "bfloat16";
   readonly segments: readonly Segment[];
+  /**
+   * Segments start at multiples of so many elements. From the end of a segment to the next such multiple there is padding, which steps
+   * may overwrite and which should be zeros: it is included in norms and in checks for infinite gradients. What lies in larger gaps is
+   * not touched, but each gap takes launches of its own. Default 4, the least.
+   */
+  readonly alignment?: number;
   /** Whether a segment, by index, has a gradient in this step. A step skips segments without one. Absent: all have one. */
   hasGradient?(segment: number): boolean;
   /** Makes all gradients absent, where that is cheaper than zeros. */
@@ -69,6 +82,7 @@ export function flatTensors<B>(
     gradients: allocateResident(target, length * 4),
     dtype,
     segments,
+    alignment,
   };
 }
 
@@ -142,16 +156,25 @@ function placesOf(segments: readonly Segment[]): Places {
   return places;
 }
 
-/** The parts that have gradients: one part where all segments do, because gaps between segments are harmless. */
-export function presentRanges<B>(params: FlatTensors<B>): readonly SegmentRange[] {
+/** The parts that have gradients: one part where all segments do, and only padding lies between them. */
+export const presentRanges = <B>(params: FlatTensors<B>): readonly SegmentRange[] =>
+  rangesOf(params, (index) => params.hasGradient?.(index) ?? true);
+
+/** The parts of all segments, whether they have gradients or not. */
+export const segmentRanges = <B>(params: FlatTensors<B>): readonly SegmentRange[] =>
+  rangesOf(params, () => true);
+
+function rangesOf<B>(
+  { segments, alignment = leastAlignment }: FlatTensors<B>,
+  isPresent: (index: number) => boolean,
+): readonly SegmentRange[] {
   const ranges: { -readonly [key in keyof SegmentRange]: SegmentRange[key] }[] = [];
   let last: (typeof ranges)[number] | undefined;
-  const { ordered } = placesOf(params.segments);
+  const { ordered } = placesOf(segments);
   for (let place = 0; place < ordered.length; place++) {
     const { index, offset, end } = ordered[place] as Places["ordered"][number];
-    const isPresent = params.hasGradient?.(index) ?? true;
-    if (!isPresent) last = undefined;
-    else if (last) {
+    if (!isPresent(index)) last = undefined;
+    else if (last && offset - (last.offset + last.length) < alignment) {
       last.length = end - last.offset;
       last.endSegment = place + 1;
     } else {

@@ -4,6 +4,7 @@ import { muonRule, newtonSchulz } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
 import { requireEps } from "./bias-correction.js";
 import { requireNumber, shown } from "./checks.js";
+import { requireBindable } from "./flat-layout.js";
 import { FlatOptimizer } from "./flat-optimizer.js";
 import {
   type FlatTensors,
@@ -34,7 +35,7 @@ export interface MuonOptions extends Partial<MuonGroupOptions>, OptimizerOptions
  * instead of bfloat16. For matrices only: give embeddings, biases and norms to another optimizer. A step takes five launches,
  * and at least `4 nsSteps` for each matrix.
  *
- * @throws TypeError for a parameter that is not a matrix.
+ * @throws TypeError for a parameter that is not a matrix. RangeError for a segment that does not start at a multiple of 64 elements.
  *
  * @example
  * const matrices = new Muon(target, flatMatrices, { lr: 0.02 });
@@ -94,13 +95,16 @@ const algorithm: Algorithm<MuonGroupOptions> = {
 
 function orthogonalisation<B>(
   target: ResidentTarget<B>,
-  { segments }: FlatTensors<B>,
+  params: FlatTensors<B>,
 ): GroupExtension<B, MuonGroupOptions> {
+  const { segments } = params;
   for (const { name, shape } of segments)
     if (shape.length !== 2)
       throw new TypeError(
         `Muon is for matrices, but ${name} is [${shape}]: give it to another optimizer, such as AdamW`,
       );
+  // Updates are float32, whatever the values are.
+  requireBindable({ dtype: "float32", segments }, "Muon multiplies each matrix alone");
   const ordered = orderedSegments(segments).map(({ segment }) => segment);
   const sides = segments.map(({ shape }) => Math.min(...shape));
   const floats = (length: number): B => allocateResident(target, Math.max(length, 1) * 4);

@@ -65,7 +65,7 @@ export function placesAt<B>(
   };
 }
 
-/** 16 bits for each element of a parameter, two to a word. */
+/** 16 bits for each element of a parameter, two to a word. Parameters start at even elements, as the layout of segments requires. */
 export function halvesAt<B>(
   name: string,
   binding: Binding<B>,

@@ -74,8 +74,15 @@ describe.each(await targets())("%s", (_, make) => {
     const passes = [
       { totals: totals(["left"]) },
       {
-        update: ({ p, left, factor, share }: Terms<"p" | "left" | "factor" | "share">) => ({
+        update: ({
+          p,
+          seen,
+          left,
+          factor,
+          share,
+        }: Terms<"p" | "seen" | "left" | "factor" | "share">) => ({
           p: p.mul(left).add(factor.mul(share)),
+          seen,
         }),
       },
     ];
@@ -157,7 +164,36 @@ describe.each(await targets())("%s", (_, make) => {
     [
       "a name that nobody declared",
       made({ passes: [{ update: ({ g, decay }: Terms<"g" | "decay">) => ({ p: g.mul(decay) }) }] }),
-      "a formula is made of terms and numbers, not of undefined",
+      'update rule "mine": pass 0 uses "decay", which the rule does not declare: there are g, p, seen',
+    ],
+    ["no passes", made({ passes: [] }), "it has no passes, and would train nothing"],
+    [
+      "a parameter that no pass returns",
+      made({ passes: [{ update: ({ seen, g }: Terms<"seen" | "g">) => ({ seen: seen.add(g) }) }] }),
+      "no pass returns p, so that it would train nothing",
+    ],
+    [
+      "a state that no pass returns",
+      made({ passes: [{ update: ({ p, g }: Terms<"p" | "g">) => ({ p: p.sub(g) }) }] }),
+      'no pass returns the state "seen"',
+    ],
+    [
+      "an update that returns nothing",
+      made({ passes: [{ update: (() => {}) as never }] }),
+      "pass 0: update() returns no object",
+    ],
+    [
+      "a state of an unknown kind",
+      made({ state: { seen: "sign" as never } }),
+      'the state "seen" is of kind "sign": choose one of signed, unsigned, exact, transient',
+    ],
+    [
+      "a state of totals that make() leaves out",
+      made({
+        passes: [{ ...pass, totals: { ...totals(["left"]), state: "kept" } }],
+        gather: gatherTotals,
+      }),
+      'make() of pass 0 does not return the state "kept"',
     ],
   ])("refuses %s", async (_, over, message) => {
     await expect(stepped(await make(), over)).rejects.toThrow(message);

@@ -96,6 +96,7 @@ describe("launches of a step", () => {
     const parameters = new Parameters(target, [], "bfloat16", shapes);
     const optimizer = entry.make(target, parameters.flat, options);
     const scaler = new GradScaler(ampPrimitives(target), { outcomeSchedule: false });
+    scaler.assumeScaled(optimizer);
     launches.length = 0;
     scaler.step(optimizer);
     return launches;
@@ -140,6 +141,7 @@ describe("launches of a step", () => {
     const parameters = new Parameters(target, [], "float16", manyShapes);
     const optimizer = new AdamW(target, parameters.flat);
     const scaler = new GradScaler(ampPrimitives(target), { outcomeSchedule: false });
+    scaler.assumeScaled(optimizer);
     launches.length = 0;
     scaler.unscale(optimizer);
     clipGradNorm(optimizer, 1);

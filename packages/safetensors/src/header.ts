@@ -31,17 +31,19 @@ export interface Header {
 
 /**
  * The length of the header, from the file's first bytes.
- * @throws SafetensorsError when there is no such header in a file of that length
+ * @throws SafetensorsError when there is no such header in a file of that length; TypeError for a limit that is no number
  */
 export function headerLength(prefix: Uint8Array, fileLength: number, options: ReadOptions): number {
   const fail = (problem: SafetensorsProblem, fact: string): never => {
     throw new SafetensorsError(problem, fact, { source: options.source, offset: 0 });
   };
+  const asked = options.maxHeaderBytes ?? maxHeaderBytes;
+  if (typeof asked !== "number") throw new TypeError("maxHeaderBytes: pass a number");
   if (fileLength < prefixBytes)
     return fail("truncated", `${fileLength} bytes are too few for a header length, which takes 8`);
   const view = new DataView(prefix.buffer, prefix.byteOffset, prefixBytes);
   const length = view.getBigUint64(0, true);
-  const limit = Math.min(options.maxHeaderBytes ?? maxHeaderBytes, maxHeaderBytes);
+  const limit = Math.min(asked, maxHeaderBytes);
   if (length === 0n) return fail("header-length", "the header has no bytes");
   // Negated, so that a limit of NaN refuses everything.
   if (!(length <= limit))

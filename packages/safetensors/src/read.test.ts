@@ -111,6 +111,10 @@ test("the limit of the header can be lowered, and NaN lets nothing pass", () => 
     "the header has 8 bytes, the limit is 7",
   );
   expect(() => readSafetensors(bytes, { maxHeaderBytes: Number.NaN })).toThrow(SafetensorsError);
+  for (const wrong of ["10", 10n, {}])
+    expect(() => readSafetensors(bytes, { maxHeaderBytes: wrong as number })).toThrow(
+      new TypeError("maxHeaderBytes: pass a number"),
+    );
 });
 
 test("an error is one across copies of the package, and quotes no more than a line of a file", () => {

@@ -264,6 +264,12 @@ describe("writeSafetensorsTo", () => {
     const failing = { write: () => Promise.reject(full) };
     await expect(writeSafetensorsTo(failing, tensors)).rejects.toBe(full);
     await expect(writeSafetensorsTo(sinkOf(0), tensors)).rejects.toThrow("the sink took 0 bytes");
+    for (const result of [undefined, null, {}, { bytesWritten: 1e9 }]) {
+      const sink = { write: async () => result as { bytesWritten: number } };
+      await expect(writeSafetensorsTo(sink, tensors)).rejects.toThrow(
+        `the sink took ${result?.bytesWritten} bytes of 168: its write() gives { bytesWritten }, at least 1`,
+      );
+    }
   });
 
   test("an unfinished file is refused wherever it ends", () => {

@@ -90,10 +90,15 @@ const pieceBytes = 2 ** 26;
 
 async function writeAll(sink: ByteSink, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
-    const { bytesWritten } = await sink.write(bytes.subarray(at, at + pieceBytes));
+    const piece = bytes.subarray(at, at + pieceBytes);
+    const written: { readonly bytesWritten: number } | undefined = await sink.write(piece);
+    const taken = written?.bytesWritten ?? Number.NaN;
     // Otherwise a sink that takes nothing would keep this loop for ever.
-    if (!(bytesWritten > 0)) throw new Error(`the sink took ${bytesWritten} bytes`);
-    at += bytesWritten;
+    if (!(taken > 0 && taken <= piece.length))
+      throw new Error(
+        `the sink took ${written?.bytesWritten} bytes of ${piece.length}: its write() gives { bytesWritten }, at least 1`,
+      );
+    at += taken;
   }
 }
 

@@ -15,6 +15,7 @@ import { readSafetensors, writeSafetensors } from "@halfstep/safetensors";
 import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { golden, goldenPath } from "../test/golden.js";
 import { run } from "./cli/run.js";
+import { convertToSafetensors } from "./convert.js";
 import { openWeights } from "./open-weights.js";
 
 const root = mkdtempSync(join(tmpdir(), "halfstep-torch-files-"));
@@ -117,6 +118,17 @@ describe("halfstep-convert", () => {
       tensors: 1,
       skipped: ["mynet", "optimizer", "history"],
     });
+  });
+
+  test.each(["bf16", "toString", 16, null])("refuses the dtype %s", async (dtype) => {
+    const to = join(folder, "unknown-dtype.safetensors");
+    const options = { dtype: dtype as "bfloat16" };
+    await expect(convertToSafetensors(goldenPath("signs.pt"), to, options)).rejects.toThrow(
+      new TypeError(
+        `convertToSafetensors: dtype is ${dtype}: pass any of float32, float16, bfloat16`,
+      ),
+    );
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   test("writes views of conjugates with the signs that they have", async () => {

@@ -41,6 +41,7 @@ const bytesOf: Partial<Record<SafetensorsDtype, number>> = { F64: 8, F32: 4, F16
  * place. It appears whole and right, or not at all.
  *
  * @param from what `openWeights` opens
+ * @throws TypeError for a dtype or an option that does not exist
  * @throws TorchFileError where a finite element would become infinite, and as `openWeights` throws
  * @throws the system's error (with `code`) when a file cannot be read or written
  *
@@ -53,6 +54,11 @@ export async function convertToSafetensors(
   options: ConvertOptions = {},
 ): Promise<Converted> {
   requireKnown("convertToSafetensors", options, ["key", "dtype", "onProgress"]);
+  const { dtype } = options;
+  if (dtype !== undefined && !Object.hasOwn(dtypeNames, dtype))
+    throw new TypeError(
+      `convertToSafetensors: dtype is ${String(dtype)}: pass any of ${Object.keys(dtypeNames).join(", ")}`,
+    );
   const weights = await openWeights(from, { key: options.key });
   try {
     return await converted(weights, from, to, options);

@@ -57,7 +57,7 @@ export interface TorchFile extends AsyncDisposable {
 
 /**
  * Opens a checkpoint that `torch.save()` wrote, by its path or a handle. Its pickle is read as data: nothing in it is executed.
- * @throws TorchFileError when the file is malformed, hostile or of another kind
+ * @throws TorchFileError when the file is malformed, hostile or of another kind; TypeError for options that do not exist or fit
  * @throws the system's error (with `code`) when it cannot be read
  *
  * @example
@@ -82,19 +82,28 @@ export async function openTorch(
 
 /**
  * Reads a checkpoint that `torch.save()` wrote from memory. Tensors are copied when they are asked for.
- * @throws TorchFileError when it is malformed, hostile or of another kind
+ * @throws TorchFileError when it is malformed, hostile or of another kind; TypeError for what are no bytes, and for
+ * options that do not exist or fit
  *
  * @example
  * const file = await readTorch(new Uint8Array(await response.arrayBuffer()));
  */
-export const readTorch = (
+export const readTorch = async (
   bytes: ArrayBufferLike | Uint8Array,
   options: TorchReadOptions = {},
-): Promise<TorchFile> =>
-  fileOver(
-    sourceOverBytes(ArrayBuffer.isView(bytes) ? bytes : new Uint8Array(bytes), options.source),
-    options,
+): Promise<TorchFile> => fileOver(sourceOverBytes(bytesOf(bytes), options.source), options);
+
+/** A typed array made of another one, or of a list, would be a copy of its elements. */
+function bytesOf(bytes: ArrayBufferLike | Uint8Array): Uint8Array {
+  // The tag, unlike instanceof, knows arrays of another realm and Node's Buffer.
+  const kind = Object.prototype.toString.call(bytes).slice(8, -1);
+  if (kind === "Uint8Array") return bytes as Uint8Array;
+  if (kind === "ArrayBuffer" || kind === "SharedArrayBuffer")
+    return new Uint8Array(bytes as ArrayBufferLike);
+  throw new TypeError(
+    `readTorch: bytes is a ${kind}: pass an ArrayBuffer or a Uint8Array; openTorch() opens paths`,
   );
+}
 
 const defaultPickleBytes = 2 ** 26;
 
@@ -118,6 +127,8 @@ async function fileOver(
 ): Promise<TorchFile> {
   requireKnown("openTorch and readTorch", options, ["source", "key", "maxPickleBytes"]);
   const { key, maxPickleBytes = defaultPickleBytes } = options;
+  if (typeof maxPickleBytes !== "number")
+    throw new TypeError(`maxPickleBytes is ${String(maxPickleBytes)}: pass a number`);
   const kind = fileKindOf(
     await source.read(0, Math.min(source.size, kindPrefixBytes)),
     source.size,

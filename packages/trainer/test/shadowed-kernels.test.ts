@@ -23,9 +23,11 @@ const defined = vi.hoisted(() => {
 afterAll(() => vi.resetModules());
 
 vi.mock("../../kernels/src/kernel.js", async (importOriginal) => {
-  const actual = await importOriginal<Pick<typeof import("@halfstep/kernels"), "defineKernel">>();
+  type Define = typeof import("@halfstep/kernels").defineKernel;
+  const actual =
+    await importOriginal<Readonly<Record<"defineKernel" | "defineWovenKernel", Define>>>();
   const noted = (definition: KernelDefinition) => {
-    const kernel = actual.defineKernel({
+    const kernel = actual.defineWovenKernel({
       ...definition,
       reference(views, scalars) {
         own.runs++;

@@ -11,6 +11,9 @@ export type DecodedElements =
 /** Elements as stored in memory: numbers of 32 bits, or codes. */
 export type ElementBytes = DecodedElements | Uint16Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
 
+/** Memory that holds elements: a buffer, or any view of one, such as a Uint8Array, of which only its own bytes count. */
+export type ElementMemory = ArrayBuffer | ArrayBufferView<ArrayBuffer>;
+
 /** The record of a dtype of floating-point numbers. */
 export interface FloatRecord {
   readonly kind: "float";
@@ -71,19 +74,21 @@ export function encodeAs(record: ElementRecord, values: ArrayLike<number>): Elem
 /** `length` elements at a byte offset: a view of them if they are numbers of the host, or else their numbers in a new array. */
 export function decodeAs(
   record: ElementRecord,
-  buffer: ArrayBuffer,
+  memory: ElementMemory,
   length: number,
   byteOffset: number,
 ): DecodedElements {
   const { Elements, bits } = record;
-  if (bits === 32) return new Elements(buffer, byteOffset, length);
+  const bytes = bytesAt("decodeElements", memory, byteOffset, bytesOf(bits, length));
+  // Only views of whole elements exist.
+  const { buffer, byteOffset: start } = isAligned(bits, bytes) ? bytes : bytes.slice();
+  if (bits === 32) return new Elements(buffer, start, length);
   const { format } = record as FloatRecord;
-  const codes = bits < 8 ? unpacked(format, buffer, length, byteOffset) : undefined;
-  return numbersOfCodes(
-    codes ?? codesAt(bits, buffer, byteOffset, length),
-    format,
-    new Float32Array(length),
-  );
+  const codes =
+    bits < 8
+      ? unpackCodes(bytes, format as FloatFormat<Uint8Array>, length)
+      : codesAt(bits, buffer, start, length);
+  return numbersOfCodes(codes, format, new Float32Array(length));
 }
 
 /** Replaces float32 numbers by those that a store in the format of a record leaves. */
@@ -95,16 +100,47 @@ export function roundAs(record: FloatRecord, numbers: Float32Array): void {
 export function storeAs(
   record: ElementRecord,
   values: ArrayLike<number>,
-  buffer: ArrayBuffer,
+  memory: ElementMemory,
   byteOffset: number,
 ): void {
   const { Elements, bits } = record;
   const { length } = values;
-  if (bits === 32) fill(record, new Elements(buffer, byteOffset, length), values);
-  else if (bits < 8) {
-    const bytes = encodeAs(record, values) as Uint8Array;
-    new Uint8Array(buffer, byteOffset, bytes.length).set(bytes);
-  } else encoded(record as FloatRecord, values, codesAt(bits, buffer, byteOffset, length));
+  const bytes = bytesAt("storeElements", memory, byteOffset, bytesOf(bits, length));
+  const { buffer, byteOffset: start } = bytes;
+  if (bits < 8 || !isAligned(bits, bytes)) {
+    const stored = encodeAs(record, values);
+    bytes.set(new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength));
+  } else if (bits === 32) fill(record, new Elements(buffer, start, length), values);
+  else encoded(record as FloatRecord, values, codesAt(bits, buffer, start, length));
+}
+
+const bytesOf = (bits: number, length: number): number => Math.ceil((length * bits) / 8);
+
+const isAligned = (bits: number, { byteOffset }: Uint8Array): boolean =>
+  (byteOffset * 8) % Math.max(bits, 8) === 0;
+
+/**
+ * `count` bytes of memory. A typed array made of another typed array would be a copy of its elements.
+ *
+ * @throws TypeError for what is neither a buffer nor a view of one. RangeError for bytes outside of it.
+ */
+function bytesAt(
+  call: string,
+  memory: ElementMemory,
+  byteOffset: number,
+  count: number,
+): Uint8Array<ArrayBuffer> {
+  const isView = ArrayBuffer.isView(memory);
+  const kind = Object.prototype.toString.call(memory).slice(8, -1);
+  if (!isView && kind !== "ArrayBuffer" && kind !== "SharedArrayBuffer")
+    throw new TypeError(`${call}: memory is a ${kind}; pass an ArrayBuffer, or a view of one`);
+  if (!(byteOffset >= 0 && count >= 0 && byteOffset + count <= memory.byteLength))
+    throw new RangeError(
+      `${call}: ${count} bytes from byte ${byteOffset} on do not lie in ${memory.byteLength} bytes of memory`,
+    );
+  return isView
+    ? new Uint8Array(memory.buffer, memory.byteOffset + byteOffset, count)
+    : new Uint8Array(memory, byteOffset, count);
 }
 
 function fill(record: ElementRecord, elements: DecodedElements, values: ArrayLike<number>): void {
@@ -131,13 +167,3 @@ const codesAt = (
   bits > 8
     ? new Uint16Array(buffer, byteOffset, length)
     : new Uint8Array(buffer, byteOffset, length);
-
-const unpacked = (
-  format: FloatFormat,
-  buffer: ArrayBuffer,
-  length: number,
-  byteOffset: number,
-): Uint8Array => {
-  const bytes = new Uint8Array(buffer, byteOffset, Math.ceil((length * format.bits) / 8));
-  return unpackCodes(bytes, format as FloatFormat<Uint8Array>, length);
-};

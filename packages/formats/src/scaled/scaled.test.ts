@@ -6,6 +6,7 @@ import { float4e2m1fn } from "../float4e2m1fn.js";
 import { float8e4m3fn } from "../float8e4m3fn.js";
 import { float8e5m2 } from "../float8e5m2.js";
 import { float16 } from "../float16.js";
+import type { FloatFormat } from "../format.js";
 import { decodeScaled, encodeScaled, scaleOf } from "./scaled.js";
 
 describe("scaleOf", () => {
@@ -55,10 +56,25 @@ describe("encodeScaled", () => {
     const values = [4, Number.NaN, Infinity, -Infinity];
     const scaled = encodeScaled(values, float8e5m2, { powerOfTwo: true });
     expect([...scaled.scales]).toEqual([2 ** -13]);
-    expect([...decodeScaled(scaled)]).toEqual([4, Number.NaN, 7, -7]);
+    expect([...decodeScaled(scaled)]).toEqual(values);
+    const all = encodeScaled(values, float8e5m2, { powerOfTwo: true, saturate: true });
+    expect([...decodeScaled(all)]).toEqual([4, Number.NaN, 7, -7]);
     const strict = encodeScaled(values, float8e5m2, { powerOfTwo: true, saturate: false });
     expect([...decodeScaled(strict)]).toEqual(values);
   });
+
+  test.each(["nearestEven", "towardZero", "stochastic"] as const)(
+    "by default only overflow of finite numbers saturates, rounded %s",
+    (rounding) => {
+      const options = { powerOfTwo: true, rounding, ...(rounding === "stochastic" && { seed: 1 }) };
+      const back = (values: readonly number[], format: FloatFormat<Uint8Array>) => [
+        ...decodeScaled(encodeScaled(values, format, options)),
+      ];
+      expect(back([1, -Infinity, -1, Infinity], float8e5m2)).toEqual([1, -Infinity, -1, Infinity]);
+      expect(back([1, Infinity], float8e4m3fn)).toEqual([1, Number.NaN]);
+      expect(back([6, -Infinity], float4e2m1fn)).toEqual([6, -6]);
+    },
+  );
 
   test("zeros and nothing at all", () => {
     expect([...decodeScaled(encodeScaled([0, -0], float16))]).toEqual([0, -0]);

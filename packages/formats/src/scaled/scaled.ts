@@ -50,9 +50,10 @@ export function scaleOf(amax: number, format: FloatFormat, options: ScaleOptions
 /**
  * Encodes numbers after dividing them by the scale of all, or of their row: `scaleOf` the largest finite magnitude.
  *
- * Overflow saturates unless `saturate: false` says otherwise, since a scale that was rounded down leaves the largest number
- * a little above the format's. NaN and ±Infinity do not count for the scale and become what the format makes of them. The
- * quotient is float64's, and is rounded once.
+ * Overflow of finite numbers saturates unless `saturate: false` says otherwise, since a scale that was rounded down leaves the
+ * largest number a little above the format's. NaN and ±Infinity do not count for the scale. They become what the format makes of
+ * them: infinity, or NaN in formats that have no infinity, or the largest number in those that have neither. With `saturate: true`
+ * infinities become the largest number, too. The quotient is float64's, and is rounded once.
  * @throws TypeError if `values` are no numbers, `format` has no codes, or options do not fit.
  * @throws RangeError if `columns` does not divide the elements.
  */
@@ -63,7 +64,7 @@ export function encodeScaled<Codes extends CodeArray>(
 ): ScaledArray<Codes> {
   checkFormat("encodeScaled", format);
   requireKnown("encodeScaled", options, ["columns", "powerOfTwo", ...encodeArrayOptions]);
-  const { columns, powerOfTwo = false, ...encoding } = options;
+  const { columns, powerOfTwo = false, saturate, ...encoding } = options;
   const numbers = numbersOf("encodeScaled", values);
   const blocks = blocksOf("encodeScaled", numbers.length, columns);
   const scales = Float32Array.from({ length: blocks.count }, (_, row) => {
@@ -71,10 +72,19 @@ export function encodeScaled<Codes extends CodeArray>(
     return scaleOf(amax, format, { powerOfTwo });
   });
   const codes = encodeQuotients(numbers, blocks, Float64Array.from(scales), format, {
-    saturate: true,
     ...encoding,
+    saturate: saturate === undefined ? true : saturate,
   });
+  if (saturate === undefined) keepInfinities(numbers, format, codes);
   return { format, codes, scales, columns: blocks.columns };
+}
+
+/** Replaces the codes of infinities by what the format makes of them, so that saturation hides no overflow of before. */
+function keepInfinities(numbers: ArrayLike<number>, format: FloatFormat, codes: CodeArray): void {
+  for (let i = 0; i < numbers.length; i++) {
+    const number = numbers[i] as number;
+    if (number === Infinity || number === -Infinity) codes[i] = format.encode(number);
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Binding, KernelView, LaunchTarget } from "@halfstep/device";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { keepingNan } from "../wgsl/transcendental.js";
 import { softmaxStatements } from "./matrix-softmax.js";
 import { type AttentionOperands, requireAttention } from "./operands.js";
@@ -22,6 +22,7 @@ export function attention<B>(
   operands: AttentionOperands<B> & { readonly out: Binding<B>; readonly normalizers: Binding<B> },
   attributes: AttentionAttributes,
 ): void {
+  requireTarget("attention", target);
   const { entries, queries, width } = attributes;
   requireAttention("attention", operands, attributes);
   const { out, normalizers } = operands;

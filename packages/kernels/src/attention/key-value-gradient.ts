@@ -1,5 +1,5 @@
 import type { Binding, LaunchTarget } from "@halfstep/device";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { type AttentionGradientOperands, requireGradient } from "./operands.js";
 import { withoutPadding, withPadding } from "./padded.js";
 import { definePass, type HeadView, launchOf } from "./pass.js";
@@ -22,6 +22,7 @@ export function attentionKeyValueGradient<B>(
   attributes: AttentionAttributes,
 ): void {
   const op = "attentionKeyValueGradient";
+  requireTarget(op, target);
   requireGradient(op, operands, attributes);
   const { key, value, outGradient, statistics, keyGradient, valueGradient } = operands;
   const lengths = { keyGradient: key.length, valueGradient: value.length };

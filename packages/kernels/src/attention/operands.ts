@@ -1,4 +1,5 @@
 import type { Binding } from "@halfstep/device";
+import { requireWithin } from "../attributes.js";
 import { requireLengths } from "../operands.js";
 import { type AttentionAttributes, maxAttentionSize } from "./shape.js";
 
@@ -42,6 +43,7 @@ export function requireAttention<B>(
     throw new RangeError(
       `${op}: a window reaches so many whole keys to either side, not ${window}`,
     );
+  if (dropout) requireWithin(op, "the probability of dropout", dropout.p, 0, 1);
   const { query, key, value } = operands;
   const lengths = {
     query: entries * queries * size,

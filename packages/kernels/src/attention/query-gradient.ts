@@ -1,5 +1,5 @@
 import type { Binding, LaunchTarget } from "@halfstep/device";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { type AttentionGradientOperands, requireGradient } from "./operands.js";
 import { intoRows } from "./padded.js";
 import { definePass, type HeadView, launchOf } from "./pass.js";
@@ -17,6 +17,7 @@ export function attentionQueryGradient<B>(
   operands: AttentionGradientOperands<B> & { readonly queryGradient: Binding<B> },
   attributes: AttentionAttributes,
 ): void {
+  requireTarget("attentionQueryGradient", target);
   requireGradient("attentionQueryGradient", operands, attributes);
   const { query, outGradient, statistics, queryGradient } = operands;
   requireLengths("attentionQueryGradient", { queryGradient }, { queryGradient: query.length });

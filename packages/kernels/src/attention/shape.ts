@@ -1,4 +1,5 @@
 import type { KernelScalar } from "@halfstep/device";
+import { requireOneOf } from "../attributes.js";
 import { thresholdOf } from "../random.js";
 import { type RandomSource, sourceScalars, sourceWords } from "../random-bits.js";
 import type { StoredResults } from "./heads.js";
@@ -53,13 +54,14 @@ export const maxAttentionSize = 256;
 
 /**
  * The layout of a mask that broadcasts to [...lead, queries, keys]; lengths broadcast to [...lead]. Undefined where repeated
- * and other leading dimensions alternate more often than kernels support.
+ * and other leading dimensions alternate more often than kernels support. Throws a RangeError for another kind.
  */
 export function attentionMask(
   kind: AttentionMaskKind,
   shape: readonly number[],
   lead: readonly number[],
 ): AttentionMask | undefined {
+  requireOneOf("attentionMask", "kind", kind, ["added", "flags", "lengths"]);
   const whole = kind === "lengths" ? [...shape, 1, 1] : shape;
   const padded = [...Array<number>(lead.length + 2 - whole.length).fill(1), ...whole];
   let stride = 1;

@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, Launch, LaunchTarget } from "@halfstep/device";
+import { requireWithin } from "../attributes.js";
 import { defineWovenKernel } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { byRowWalk, type RowWalk, rowWalk } from "../wgsl/quad-units.js";
 import {
   chunkScalars,
@@ -23,6 +24,7 @@ export function batchNormBackward<B>(
   operands: InputGradientOperands<B>,
   attributes: BatchNormGradientAttributes,
 ): void {
+  requireTarget("batchNormBackward", target);
   batchNormGradientSums(target, operands, attributes);
   target.launch(batchNormInputGradient(operands, attributes));
 }
@@ -48,6 +50,7 @@ export function batchNormInputGradient<B>(
   attributes: BatchNormGradientAttributes,
 ): Launch<B> {
   const { rows, channels, eps } = attributes;
+  requireWithin("batchNormInputGradient", "eps", eps, 0);
   requireLengths("batchNormInputGradient", operands, {
     input: rows * channels,
     mean: channels,

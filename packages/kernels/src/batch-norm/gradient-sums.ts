@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import { requireWithin } from "../attributes.js";
 import { defineWovenKernel } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { byRowWalk, type RowWalk, rowWalk } from "../wgsl/quad-units.js";
 import {
@@ -34,8 +35,11 @@ export function batchNormGradientSums<B>(
     readonly weightGradient: Binding<B>;
     readonly biasGradient: Binding<B>;
   },
-  { rows, channels, eps }: BatchNormGradientAttributes,
+  attributes: BatchNormGradientAttributes,
 ): void {
+  requireTarget("batchNormGradientSums", target);
+  const { rows, channels, eps } = attributes;
+  requireWithin("batchNormGradientSums", "eps", eps, 0);
   const { input, mean, variance, outGradient, weightGradient, biasGradient } = operands;
   requireLengths(
     "batchNormGradientSums",

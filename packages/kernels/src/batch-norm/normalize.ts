@@ -1,4 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { requireOneOf, requireWithin } from "../attributes.js";
 import { defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { byRowWalk, type RowWalk, rowWalk } from "../wgsl/quad-units.js";
@@ -31,6 +32,8 @@ export function batchNormNormalize<B>(
   attributes: BatchNormNormalizeAttributes,
 ): Launch<B> {
   const { rows, channels, eps, activation = "none" } = attributes;
+  requireWithin("batchNormNormalize", "eps", eps, 0);
+  requireOneOf("batchNormNormalize", "activation", activation, ["none", "relu"]);
   requireLengths("batchNormNormalize", operands, {
     input: rows * channels,
     mean: channels,

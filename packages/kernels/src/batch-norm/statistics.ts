@@ -1,6 +1,6 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineWovenKernel } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { byRowWalk, type RowWalk, rowWalk } from "../wgsl/quad-units.js";
 import {
@@ -41,6 +41,7 @@ export function batchNormStatistics<B>(
   },
   shape: BatchNormShape,
 ): void {
+  requireTarget("batchNormStatistics", target);
   const { rows, channels } = shape;
   const { input, mean, variance, running } = operands;
   requireLengths(

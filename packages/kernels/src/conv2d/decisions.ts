@@ -1,3 +1,4 @@
+import { requirePair } from "../attributes.js";
 import { BySizes } from "../by-sizes.js";
 import type { Conv2dAttributes } from "./attributes.js";
 
@@ -37,10 +38,12 @@ export function decidedOnce<Made>(
     isSame,
   );
   return (attributes, hardwareClass) => {
-    const { height, inChannels, outChannels } = attributes;
+    const { height, inChannels, outChannels, stride, padding, dilation } = attributes;
+    requirePair("a convolution", "stride", stride);
+    requirePair("a convolution", "padding", padding);
+    requirePair("a convolution", "dilation", dilation);
     const known = decisions.known(height, inChannels, outChannels, { attributes, hardwareClass });
     if (known) return known;
-    const { stride, padding, dilation } = attributes;
     // The lists may belong to the caller and change later.
     const copy: Conv2dAttributes = {
       ...attributes,

@@ -1,6 +1,6 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
 import { defineWovenKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireSameKind } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
 import type { Walk } from "./walk.js";
 
@@ -15,7 +15,11 @@ export interface ConcatenateAttributes {
 /** Inputs of one launch: together with the result, the eight buffers that every device can bind. */
 export const maxConcatenated = 7;
 
-/** out[outer, sum of sizes, inner] = the inputs one after the other along their middle axis, of any dtype; two to seven of them. */
+/**
+ * out[outer, sum of sizes, inner] = the inputs one after the other along their middle axis, of any dtype; two to seven of them.
+ *
+ * @throws RangeError where lengths and attributes disagree. TypeError where integers would become floats, or the other way around.
+ */
 export function concatenate<B>(
   { inputs, out }: { readonly inputs: readonly Binding<B>[]; readonly out: Binding<B> },
   { outer, sizes, inner }: ConcatenateAttributes,
@@ -28,6 +32,7 @@ export function concatenate<B>(
   for (const [p, input] of inputs.entries())
     requireLengths("concatenate", { input }, { input: outer * (sizes[p] as number) * inner });
   requireLengths("concatenate", { out }, { out: outer * total * inner });
+  requireSameKind("concatenate", inputs, out);
   const unit = inner % 4 === 0 ? 4 : 1;
   const scalars: Record<string, number> = { count: out.length, inner: inner / unit };
   let end = 0;

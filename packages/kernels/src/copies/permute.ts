@@ -1,5 +1,5 @@
 import type { Binding, Launch } from "@halfstep/device";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireSameKind } from "../operands.js";
 import { stridedCopy } from "./strided-copy.js";
 
 /** A shape, and the new order of its dimensions. */
@@ -10,7 +10,11 @@ export interface PermuteAttributes {
   readonly order: readonly number[];
 }
 
-/** out = input with its dimensions in another order. */
+/**
+ * out = input with its dimensions in another order.
+ *
+ * @throws RangeError where lengths and attributes disagree. TypeError where integers would become floats, or the other way around.
+ */
 export function permute<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
   { shape, order }: PermuteAttributes,
@@ -22,6 +26,7 @@ export function permute<B>(
   const strides = shape.map((_, d) => shape.slice(d + 1).reduce((a, b) => a * b, 1));
   const count = shape.reduce((product, size) => product * size, 1);
   requireLengths("permute", operands, { input: count, out: count });
+  requireSameKind("permute", [operands.input], operands.out);
   return stridedCopy(operands, {
     dimensions: order.map((d) => ({ size: shape[d] as number, stride: strides[d] as number })),
   });

@@ -3,7 +3,7 @@ import { toInteger } from "@halfstep/formats/dtypes";
 import { isCpu } from "../cpu-adapter.js";
 import { type Domain, domainOf, scalarType } from "../domain.js";
 import { defineWovenKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireSameKind } from "../operands.js";
 import { anyDType, valueType } from "./value-type.js";
 import type { Walk } from "./walk.js";
 
@@ -30,6 +30,9 @@ export interface StridedCopyAttributes {
 /**
  * out = elements of the input, addressed by strides: slices, permutations, flips, padding and repetition in one kernel, for every
  * dtype.
+ *
+ * @throws RangeError where the result has another length than the dimensions, or a place outside of the input is read. TypeError where
+ * integers would become floats, or the other way around.
  */
 export function stridedCopy<B>(
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
@@ -37,7 +40,9 @@ export function stridedCopy<B>(
 ): Launch<B> {
   const count = dimensions.reduce((product, { size }) => product * size, 1);
   requireLengths("stridedCopy", { out: operands.out }, { out: count });
+  requireSameKind("stridedCopy", [operands.input], operands.out);
   const merged = merge(dimensions);
+  if (count > 0) requireInside(merged, offset, operands.input.length);
   const isPadded = merged.some(({ size, from, to }) => from > 0 || to < size);
   const unit = isContiguous(merged, offset, 4) ? 4 : 1;
   const scalars: Record<string, number> = { count, offset: offset / unit };
@@ -104,6 +109,21 @@ function merge(dimensions: readonly CopiedDimension[]): readonly Walked[] {
     else merged.push(inner);
   }
   return merged.length > 0 ? merged : [{ size: 1, stride: 0, from: 0, to: 1 }];
+}
+
+/** Throws a RangeError where the walk reads in front of the input's first element, or behind its last one. */
+function requireInside(merged: readonly Walked[], offset: number, length: number): void {
+  let [first, last] = [offset, offset];
+  for (const { stride, from, to } of merged) {
+    if (from >= to) return;
+    const [start, end] = [stride * from, stride * (to - 1)];
+    first += Math.min(start, end);
+    last += Math.max(start, end);
+  }
+  if (!(first >= 0 && last < length))
+    throw new RangeError(
+      `stridedCopy reads elements ${first} to ${last} of an input of ${length}: check the offset and the strides`,
+    );
 }
 
 const lastOf = (merged: readonly Walked[]): Walked => merged.at(-1) as Walked;

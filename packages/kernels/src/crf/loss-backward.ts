@@ -1,5 +1,5 @@
 import type { Binding, LaunchTarget } from "@halfstep/device";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { partsOf } from "./crf-kernel.js";
 import { emissionKernel } from "./emission-gradient.js";
@@ -34,6 +34,7 @@ export function crfLossBackward<B>(
   operands: CrfLossBackwardOperands<B>,
   shape: CrfShape,
 ): void {
+  requireTarget("crfLossBackward", target);
   requireCrf("crfLossBackward", operands, shape);
   const { emissions, end, transitions, tags, mask, alphas, lossGradient } = operands;
   const { emissionGradient, startGradient, endGradient, transitionGradient } = operands;

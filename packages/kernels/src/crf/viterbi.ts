@@ -1,5 +1,5 @@
 import type { Binding, LaunchTarget } from "@halfstep/device";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { chainMain, chainWorkgroups, crfFunctions, half, placeArrays } from "./chain.js";
 import { crfKernel, maskBinding, partsOf, single } from "./crf-kernel.js";
@@ -21,6 +21,7 @@ export function crfDecode<B>(
   operands: CrfDecodeOperands<B>,
   shape: CrfShape,
 ): void {
+  requireTarget("crfDecode", target);
   requireCrf("crfDecode", operands, shape);
   const { emissions, start, end, transitions, mask, tags, scores } = operands;
   const places = shape.batch * shape.length;

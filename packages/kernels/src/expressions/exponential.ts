@@ -49,17 +49,26 @@ fn ${name}_scalar(x: vec4f, c: f32) -> vec4f {
   return y;
 }
 fn ${name}(x: vec4f, c: f32) -> vec4f {
+  let exponent = bitcast<u32>(c) & 0x7fffffffu;
+  // One to any power is one, and so is minus one to an infinite one.
+  if (exponent > 0x7f800000u) { return select(vec4f(c), vec4f(1.0), x == vec4f(1.0)); }
   if (c == 0.0) { return vec4f(1.0); }
   let is_nan = (bitcast<vec4u>(x) & vec4u(0x7fffffffu)) > vec4u(0x7f800000u);
-  return select(${name}_scalar(x, c), x, is_nan);
+  let y = select(${name}_scalar(x, c), x, is_nan);
+  if (exponent == 0x7f800000u) { return select(y, vec4f(1.0), abs(x) == vec4f(1.0)); }
+  return y;
 }
 `,
-  evaluate: (x, c) => (x < 0 && Math.abs(c) === 0.5 ? Number.NaN : x ** c),
+  evaluate(x, c) {
+    if (x === 1 || (x === -1 && Math.abs(c) === Number.POSITIVE_INFINITY)) return 1;
+    return x < 0 && Math.abs(c) === 0.5 ? Number.NaN : x ** c;
+  },
 });
 
 /**
  * x to the power c. Whole powers up to 64 are products, and 0.5 is a root, as in torch. Other powers have an error of about |c · log2 x|
- * units in the last place. The error of WGSL's own `pow` is larger, and negative bases give NaN.
+ * units in the last place. The error of WGSL's own `pow` is larger, and negative bases give NaN. One to any power is 1, and so is −1 to an
+ * infinite one, as in C; otherwise a power of or to NaN is NaN, except to 0.
  */
 export const pow: Expression = formula("pow", (x, c) => scalarPower(x, c), { scalars: 1 });
 

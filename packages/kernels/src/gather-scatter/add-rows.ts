@@ -8,7 +8,7 @@ import type {
 } from "@halfstep/device";
 import { type Domain, domainOf, dtypesOf, quadType, scalarType } from "../domain.js";
 import { defineKernel, defineWovenKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { byRowWalk, type RowWalk, rowWalk, unitOf } from "../wgsl/quad-units.js";
 import { blockSize, sumBlocks } from "./block-sums.js";
@@ -35,6 +35,7 @@ export function addRows<B>(
   operands: { readonly index: Binding<B>; readonly source: Binding<B>; readonly out: Binding<B> },
   attributes: AddRowsAttributes,
 ): void {
+  requireTarget("addRows", target);
   launchSegments(target, "addRows", operands, attributes);
 }
 
@@ -52,6 +53,7 @@ export function putRows<B>(
   },
   attributes: AddRowsAttributes,
 ): void {
+  requireTarget("putRows", target);
   launchSegments(target, "putRows", operands, attributes);
 }
 

@@ -1,7 +1,8 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { requireOneOf } from "../attributes.js";
 import { anyDType, valueType } from "../copies/value-type.js";
 import { defineWovenKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireSameKind } from "../operands.js";
 import { byRowWalk, type RowWalk, rowWalk, unitOf } from "../wgsl/quad-units.js";
 
 /** Shapes of a gather along an axis. */
@@ -19,11 +20,14 @@ export interface GatherAttributes {
 /**
  * out[outer, count, inner] = input[outer, index, inner], of any dtype, by uint32 indices. An index that is not below `size` gives NaN,
  * or 0 for integers, because a kernel cannot throw.
+ *
+ * @throws RangeError where lengths and attributes disagree. TypeError where integers would become floats, or the other way around.
  */
 export function gather<B>(
   operands: { readonly input: Binding<B>; readonly index: Binding<B>; readonly out: Binding<B> },
   { outer, size, inner, count, indexing }: GatherAttributes,
 ): Launch<B> {
+  requireOneOf("gather", "indexing", indexing, ["rows", "each"]);
   const isEach = indexing === "each";
   const length = outer * count * inner;
   requireLengths("gather", operands, {
@@ -31,6 +35,7 @@ export function gather<B>(
     index: isEach ? length : count,
     out: length,
   });
+  requireSameKind("gather", [operands.input], operands.out);
   const walk = isEach ? "gather" : rowWalk(inner);
   return {
     kernel: isEach ? eachKernel : rowKernels[walk],

@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import { requireOneOf } from "../attributes.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { launchSegments } from "./add-rows.js";
 
@@ -22,7 +23,8 @@ const fewPlaces = 16;
 /**
  * out = base [outer, size, inner] with the elements of source [outer, count, inner] written or added to the places that index
  * (uint32, a number for each element of the source) names along the middle axis. Without atomics, in a fixed order: more than a
- * few places are sorted, as in `addRows`. Indices that are not below `size` are ignored.
+ * few places are sorted, as in `addRows`. Indices that are not below `size` are ignored. Throws a `RangeError` for an unknown op and lengths
+ * that do not fit.
  */
 export function scatter<B>(
   target: LaunchTarget<B>,
@@ -32,8 +34,11 @@ export function scatter<B>(
     readonly source: Binding<B>;
     readonly out: Binding<B>;
   },
-  { outer, size, inner, count, op }: ScatterAttributes,
+  attributes: ScatterAttributes,
 ): void {
+  requireTarget("scatter", target);
+  const { outer, size, inner, count, op } = attributes;
+  requireOneOf("scatter", "op", op, ["add", "assign"]);
   const length = outer * size * inner;
   const given = outer * count * inner;
   requireLengths("scatter", operands, { base: length, index: given, source: given, out: length });

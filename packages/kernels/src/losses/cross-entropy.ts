@@ -6,6 +6,7 @@ import type {
   KernelView,
   Launch,
 } from "@halfstep/device";
+import { requireOneOf, requireWhole, requireWithin } from "../attributes.js";
 import { defineKernel, defineWovenKernel } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 import { rowFunctions, softmaxStatistics, statisticsOf } from "../softmax.js";
@@ -45,12 +46,15 @@ interface LabelledLogits<B> {
  * losses[rows] = (1 - smoothing) · loss(label) + smoothing · mean of loss(class), with loss(class) = weight[class] · (log Σ
  * exp(logits) - logits[class]), as torch.nn.functional.cross_entropy, in float32 relative to each row's maximum. An invalid label
  * gives NaN.
+ *
+ * @throws RangeError for options out of range, and for lengths that do not fit
  */
 export function softmaxCrossEntropy<B>(
   operands: LabelledLogits<B> & { readonly losses: Binding<B> },
   attributes: CrossEntropyAttributes,
 ): Launch<B> {
   const { rows, classes } = attributes;
+  requireOptions("softmaxCrossEntropy", attributes);
   requireLengths("softmaxCrossEntropy", operands, {
     logits: rows * classes,
     labels: rows,
@@ -70,8 +74,8 @@ export function softmaxCrossEntropy<B>(
  * smoothing (softmax(logits) - onehot(labels)) · lossGradient. lossGradient has one element, or one per row. An invalid label gives
  * NaN.
  *
- * @throws RangeError for "mean" with `ignoreIndex` or weights: torch divides by the sum of the weights of counted rows, which is
- * known only on the device
+ * @throws RangeError for options out of range and other reductions, and for "mean" with `ignoreIndex` or weights: torch divides by the sum of
+ * the weights of counted rows, which is known only on the device
  */
 export function softmaxCrossEntropyBackward<B>(
   operands: LabelledLogits<B> & {
@@ -82,6 +86,8 @@ export function softmaxCrossEntropyBackward<B>(
 ): Launch<B> {
   const { rows, classes, reduction, ignoreIndex } = attributes;
   const { logits, labels, weight, lossGradient, logitsGradient } = operands;
+  requireOptions("softmaxCrossEntropyBackward", attributes);
+  requireOneOf("softmaxCrossEntropyBackward", "reduction", reduction, ["mean", "none"]);
   if (reduction === "mean" && (weight || ignoreIndex !== undefined))
     throw new RangeError(
       'softmaxCrossEntropyBackward: what the rows that are not ignored weigh is unknown here: use reduction "none" and divide lossGradient by it',
@@ -106,6 +112,12 @@ export function softmaxCrossEntropyBackward<B>(
       factor: reduction === "mean" ? 1 / rows : 1,
     },
   };
+}
+
+function requireOptions(op: string, { labelSmoothing, ignoreIndex }: CrossEntropyAttributes): void {
+  if (labelSmoothing !== undefined) requireWithin(op, "labelSmoothing", labelSmoothing, 0, 1);
+  if (ignoreIndex !== undefined)
+    requireWhole(op, "ignoreIndex", ignoreIndex, -(2 ** 31), 2 ** 32 - 1);
 }
 
 /** The terms of a kernel's losses, on which its program depends. */

@@ -1,4 +1,5 @@
 import type { Binding, Kernel, KernelView, Launch } from "@halfstep/device";
+import { requireWhole } from "../attributes.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 
@@ -40,7 +41,8 @@ const inputsOf = <B>(operands: CtcOperands<B>): readonly Binding<B>[] => [
 ];
 
 function checkLengths<B>(op: string, operands: CtcOperands<B>, shape: CtcShape): void {
-  const { length, batch, classes, labels } = shape;
+  const { length, batch, classes, labels, blank } = shape;
+  requireWhole(op, "blank", blank, 0, Math.max(0, classes - 1));
   requireLengths(
     op,
     { ...operands },

@@ -1,4 +1,5 @@
 import type { Binding, Kernel, KernelBinding, KernelView, Launch } from "@halfstep/device";
+import { requireWhole } from "../attributes.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
 import { requireLengths } from "../operands.js";
 
@@ -75,6 +76,8 @@ function launchOf<B>(
   [labels, ...rest]: readonly Binding<B>[],
   { rows, classes, ignoreIndex }: NllAttributes,
 ): Launch<B> {
+  if (ignoreIndex !== undefined)
+    requireWhole("the loss of labels", "ignoreIndex", ignoreIndex, -(2 ** 31), 2 ** 32 - 1);
   return {
     kernel: kernels[weight ? "weighted" : "plain"],
     bindings: [labels as Binding<B>, ...(weight ? [weight] : []), ...rest],

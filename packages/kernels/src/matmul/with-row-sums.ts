@@ -6,6 +6,7 @@ import {
   type MatmulOperands,
   wrongLength,
 } from "../matmul.js";
+import { requireTarget } from "../operands.js";
 import { reduce } from "../reductions/reduce.js";
 import {
   blockRowSums,
@@ -51,6 +52,7 @@ export function matmulWithRowSums<B>(
   { rowSums: sums, ...operands }: MatmulWithRowSumsOperands<B>,
   attributes: Omit<MatmulAttributes, "batch" | "transA">,
 ): void {
+  requireTarget("matmulWithRowSums", target);
   const { m, n, k } = attributes;
   if (sums.length !== m) wrongLength("rowSums", sums.length, [m], [m]);
   if (n === 0 && m > 0)

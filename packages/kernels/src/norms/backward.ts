@@ -1,6 +1,6 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { defineKernel, linearMain } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { reduce } from "../reductions/reduce.js";
 import { scratch } from "../scratch.js";
 import { teamMain } from "../wgsl/team.js";
@@ -50,6 +50,7 @@ export function normBackward<B>(
   } & NormStatistics<B>,
   shape: NormShape,
 ): void {
+  requireTarget("normBackward", target);
   const { batch, pixels, groups, width } = shape;
   const size = batch * pixels * groups * width;
   const rows = batch * groups;

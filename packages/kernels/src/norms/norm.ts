@@ -1,6 +1,7 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import { requireWithin } from "../attributes.js";
 import { defineWovenKernel } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import type { KeptUnit } from "../wgsl/kept-row.js";
 import { eachQuad, loadingUnit, type UnitQuads } from "../wgsl/quad-units.js";
 import type { Team } from "../wgsl/team.js";
@@ -38,7 +39,9 @@ export function norm<B>(
   } & NormStatistics<B>,
   attributes: NormShape & { readonly eps: number },
 ): void {
+  requireTarget("norm", target);
   const { eps, ...shape } = attributes;
+  requireWithin("norm", "eps", eps, 0);
   const { input, mean, rstd, weight, bias, out } = operands;
   const owner = rowOwner(shape);
   const { batch, width } = shape;

@@ -1,7 +1,8 @@
 import type { Binding, Kernel, KernelView, LaunchTarget, ProgramContext } from "@halfstep/device";
+import { requireWithin } from "../attributes.js";
 import { isCpu } from "../cpu-adapter.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { type Team, team, teamMain } from "../wgsl/team.js";
 import {
@@ -36,7 +37,9 @@ export function normStatistics<B>(
   operands: { readonly input: Binding<B> } & NormStatistics<B>,
   attributes: NormShape & { readonly eps: number },
 ): void {
+  requireTarget("normStatistics", target);
   const { batch, pixels, groups, width, eps } = attributes;
+  requireWithin("normStatistics", "eps", eps, 0);
   const { input, mean, rstd } = operands;
   requireLengths("normStatistics", operands, {
     input: batch * pixels * groups * width,

@@ -25,12 +25,16 @@ export interface SegmentTable {
   readonly blocks: number;
 }
 
-/** Makes the table of the segments of flat parameters. */
+/** Makes the table of the segments of flat parameters. Throws a RangeError for an offset that is no multiple of 4. */
 export function segmentTable(places: readonly SegmentPlace[]): SegmentTable {
   const chunks: number[] = [];
   const segments: number[] = [];
   let blocks = 0;
   for (const [index, { offset, shape }] of places.entries()) {
+    if (!(Number.isSafeInteger(offset) && offset >= 0 && offset % 4 === 0))
+      throw new RangeError(
+        `segmentTable: segment ${index} starts at element ${offset}: an offset must be a multiple of 4`,
+      );
     const length = shape.reduce((n, size) => n * size, 1);
     const columns = shape.at(-1) ?? 1;
     const first = chunks.length / chunkWords;

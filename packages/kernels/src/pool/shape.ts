@@ -1,4 +1,5 @@
 import type { Binding } from "@halfstep/device";
+import { requirePair } from "../attributes.js";
 import { requireLength } from "../operands.js";
 
 /** A window that slides over an NHWC image: [batch, height, width, channels]. */
@@ -21,6 +22,8 @@ export interface PoolAttributes {
 /**
  * [height, width] of the result: ⌊(size + 2·padding - window) / stride⌋ + 1, or with `ceilMode` ⌈…⌉ + 1, less one where the last window would
  * begin in the padding on the right.
+ *
+ * @throws TypeError without one of the pairs of numbers. RangeError where they fit no window.
  */
 export function poolOutputSize({
   height,
@@ -33,6 +36,9 @@ export function poolOutputSize({
   number,
   number,
 ] {
+  requirePair("pooling", "window", window);
+  requirePair("pooling", "stride", stride);
+  requirePair("pooling", "padding", padding);
   const size = (length: number, d: 0 | 1): number => {
     if (window[d] < 1 || stride[d] < 1 || padding[d] < 0 || padding[d] * 2 > window[d])
       throw new RangeError(

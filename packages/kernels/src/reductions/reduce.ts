@@ -6,16 +6,19 @@ import type {
   LaunchTarget,
   ProgramContext,
 } from "@halfstep/device";
+import { requireOneOf } from "../attributes.js";
 import { isCpu } from "../cpu-adapter.js";
 import { type Domain, domainOf, dtypesOf, quadType } from "../domain.js";
 import { defineWovenKernel, linearMain, linearWorkgroups, zeroBehind } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { scratch } from "../scratch.js";
 import type { UnitQuads } from "../wgsl/quad-units.js";
 import { type Team, team, teamMain } from "../wgsl/team.js";
 
 /** The reduction of a line of numbers. */
-export type ReduceOp = "sum" | "mean" | "max" | "min" | "prod" | "sumOfSquares";
+export type ReduceOp = (typeof reduceOps)[number];
+
+const reduceOps = ["sum", "mean", "max", "min", "prod", "sumOfSquares"] as const;
 
 /** An input [outer, size, inner], reduced over its middle dimension. */
 export interface ReduceAttributes {
@@ -31,14 +34,16 @@ export interface ReduceAttributes {
  *
  * Sums are float32, in a fixed order. Long axes with few results are summed in stages through float32 scratch of the target. NaN
  * and infinities propagate. Integers are added and multiplied modulo 2^32; they have no mean and no sum of squares. Throws a `RangeError`
- * where a length does not match, or for the extremum of an empty axis.
+ * for an unknown op, where a length does not match, or for the extremum of an empty axis, and a `TypeError` without a target.
  */
 export function reduce<B>(
   target: LaunchTarget<B>,
   operands: { readonly input: Binding<B>; readonly out: Binding<B> },
   attributes: ReduceAttributes,
 ): void {
+  requireTarget("reduce", target);
   const { op, outer } = attributes;
+  requireOneOf("reduce", "op", op, reduceOps);
   let { size, inner } = attributes;
   const { out } = operands;
   requireLengths("reduce", operands, { input: outer * size * inner, out: outer * inner });

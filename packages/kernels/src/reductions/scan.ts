@@ -1,7 +1,8 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
+import { requireOneOf } from "../attributes.js";
 import { type Domain, domainOf, dtypesOf, quadType, scalarType } from "../domain.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { scanLongRows } from "./long-sums.js";
 
 /**
@@ -25,7 +26,7 @@ const longRow = 1024;
 /**
  * out[rows, columns] = the running sum, product or recurrence along each row, in float32; sums and products of integers modulo 2^32. One
  * invocation scans a row. Sums of rows of more than 1024 elements are computed in chunks; products are not, because that of a chunk
- * may overflow where the running product does not.
+ * may overflow where the running product does not. Throws a `RangeError` for an unknown op and lengths that do not fit.
  */
 export function scan<B>(
   target: LaunchTarget<B>,
@@ -35,8 +36,11 @@ export function scan<B>(
     readonly multiplier?: Binding<B>;
     readonly out: Binding<B>;
   },
-  { op, rows, columns, reverse = false }: ScanAttributes,
+  attributes: ScanAttributes,
 ): void {
+  requireTarget("scan", target);
+  const { op, rows, columns, reverse = false } = attributes;
+  requireOneOf("scan", "op", op, ["sum", "product", "recurrence"]);
   const { input, multiplier, out } = operands;
   const count = rows * columns;
   requireLengths("scan", operands, { input: count, multiplier: count, out: count });

@@ -1,7 +1,7 @@
 import type { Binding, Kernel, KernelView, LaunchTarget } from "@halfstep/device";
 import { anyDType } from "../copies/value-type.js";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireTarget } from "../operands.js";
 import { scratch } from "../scratch.js";
 import { comparing, inBothOrders, keyOf, type Order } from "./order.js";
 import { sortColumns } from "./sort-columns.js";
@@ -27,9 +27,12 @@ export interface TopKAttributes {
  */
 export function topK<B>(
   target: LaunchTarget<B>,
-  { input, out }: { readonly input: Binding<B>; readonly out: Binding<B> },
-  { rows, columns, k, largest = true, sorted = true }: TopKAttributes,
+  operands: { readonly input: Binding<B>; readonly out: Binding<B> },
+  attributes: TopKAttributes,
 ): void {
+  requireTarget("topK", target);
+  const { input, out } = operands;
+  const { rows, columns, k, largest = true, sorted = true } = attributes;
   if (!(Number.isInteger(k) && k >= 1 && k <= columns))
     throw new RangeError(`topK: k is ${k}; rows of ${columns} columns need 1 to ${columns}`);
   requireLengths("topK", { input, out }, { input: rows * columns, out: rows * k });

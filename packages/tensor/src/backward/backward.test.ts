@@ -116,6 +116,15 @@ describe("backward()", () => {
     expect(() => noGrad(async () => 1)).toThrow(
       "noGrad() takes a synchronous callback, and this one returned a promise",
     );
+    const generators: (() => unknown)[] = [function* () {}, async function* () {}];
+    for (const generator of generators)
+      expect(() => noGrad(generator)).toThrow(
+        new TypeError(
+          "noGrad() takes a synchronous callback, and this one returned a generator: run it inside",
+        ),
+      );
+    const values = [1].values();
+    expect(noGrad(() => values)).toBe(values);
   });
 
   test("adds over paths, and over shared casts", async () => {

@@ -22,6 +22,8 @@ export interface FlatVariables {
     readonly offset: number;
     readonly shape: readonly number[];
   }[];
+  /** Segments start at multiples of so many elements, with zeros behind the end of each. */
+  readonly alignment: number;
   /**
    * Whether `backward()` has left a gradient in a segment since the last `zeroGrad()`.
    * @throws ClosedTensorError where its variable is disposed: `half()` replaces variables
@@ -128,6 +130,7 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
     gradients,
     dtype,
     segments,
+    alignment: step,
     hasGradient(segment) {
       const variable = unique[segment];
       // A disposed variable would never get a gradient, and training would continue without it.
