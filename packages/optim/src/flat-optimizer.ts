@@ -121,7 +121,7 @@ export class FlatOptimizer<B, H extends CommonOptions> {
    * Adds parameters with initial state; a schedule starts at its own step 0. Buffers of other groups do not move.
    *
    * @throws TypeError where the storage of the values does not fit, for an unknown dtype, and for two parameters of one name.
-   * @throws RangeError for options out of range or unknown, and for segments that overlap, leave their buffer or start where kernels
+   * RangeError for options out of range or unknown, and for segments that overlap, leave their buffer or start where kernels
    * cannot read them.
    */
   addParamGroup(input: GroupInput<B, H>): void {
