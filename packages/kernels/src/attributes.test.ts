@@ -1,6 +1,7 @@
 import type { Binding, DType } from "@halfstep/device";
 import { describe, expect, it, test } from "vitest";
 import * as kernels from "./index.js";
+import { deviceTarget } from "./resident-target.js";
 
 const target = kernels.cpuTarget();
 type Own = Binding<kernels.CpuBuffer> & { readonly shape: readonly number[] };
@@ -249,4 +250,9 @@ describe("copies", () => {
     );
     expect(() => target.launch(launch)).not.toThrow();
   });
+});
+
+test("a target is made of a device, not of a GPUDevice or a promise", () => {
+  for (const wrong of [undefined, { queue: {} }, Promise.resolve({})])
+    expect(() => deviceTarget(wrong as never)).toThrow("or await wrapDevice(gpuDevice)");
 });

@@ -34,8 +34,15 @@ export interface DeviceTarget extends ResidentTarget<GPUBuffer> {
   submit(): void;
 }
 
-/** A launch target on a device with resident memory, for optimizers and scalers without a runtime. */
+/**
+ * A launch target on a device with resident memory, for optimizers and scalers without a runtime.
+ * @throws TypeError for a GPUDevice, which `wrapDevice()` of `@halfstep/device` makes a device of
+ */
 export function deviceTarget(device: Device): DeviceTarget {
+  if (typeof (device as Partial<Device> | undefined)?.encoder !== "function")
+    throw new TypeError(
+      "deviceTarget(device): device has no encoder(): pass that of requestDevice(), or await wrapDevice(gpuDevice)",
+    );
   const encoder = device.encoder();
   return {
     hardwareClass: encoder.hardwareClass,
