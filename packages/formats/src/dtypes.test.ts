@@ -168,6 +168,17 @@ describe.each([float4e2m1fn, float6e3m2fn])("a record of $name", (format) => {
   });
 });
 
+test("names that are no dtype are refused", () => {
+  const name = "float17" as DType;
+  const values = new Float32Array(2);
+  const message = 'unknown dtype "float17": use float32, float16, bfloat16';
+  expect(() => encodeElements(values, name)).toThrow(message);
+  expect(() => decodeElements(values, name, 2)).toThrow(message);
+  expect(() => storeElements(values, name, new Uint8Array(8))).toThrow(message);
+  expect(() => bytesFor(name, 2)).toThrow(message);
+  expect(() => elementsIn("constructor" as DType, 2)).toThrow(TypeError);
+});
+
 test("all dtypes are those of the table, floats first", () => {
   const names: readonly DType[] = [
     ...["float32", "float16", "bfloat16", "float8e4m3fn", "float8e5m2"],

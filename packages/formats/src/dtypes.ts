@@ -62,6 +62,12 @@ export const dtypes: { readonly [D in FloatDType]: FloatRecord } & {
   uint32: { kind: "uint", bits: 32, Elements: Uint32Array, range: [0, 2 ** 32 - 1] },
 };
 
+/** The record of a dtype. Callers in JavaScript may name others, and arguments may have changed places. */
+function recordOf<D extends DType>(dtype: D): (typeof dtypes)[D] {
+  if (Object.hasOwn(dtypes, dtype)) return dtypes[dtype];
+  throw new TypeError(`unknown dtype "${String(dtype)}": use ${Object.keys(dtypes).join(", ")}`);
+}
+
 /** Every dtype, floats first. */
 export const allDTypes: readonly DType[] = /* @__PURE__ */ Object.keys(dtypes) as DType[];
 
@@ -88,15 +94,15 @@ export const isFloat8 = (dtype: DType): dtype is Float8DType => dtypes[dtype].bi
 
 /** The bytes that `length` elements fill: two elements of 4 bits share one. */
 export const bytesFor = (dtype: DType, length: number): number =>
-  Math.ceil((length * dtypes[dtype].bits) / 8);
+  Math.ceil((length * recordOf(dtype).bits) / 8);
 
 /** The number of elements that fit in `bytes`. */
 export const elementsIn = (dtype: DType, bytes: number): number =>
-  Math.floor((bytes * 8) / dtypes[dtype].bits);
+  Math.floor((bytes * 8) / recordOf(dtype).bits);
 
 /** Converts a number to an integer: truncated, saturated, and 0 for NaN. */
 export const toInteger = (dtype: IntegerDType, x: number): number =>
-  toIntegerWithin(dtypes[dtype].range, x);
+  toIntegerWithin(recordOf(dtype).range, x);
 
 /**
  * Numbers as a dtype stores them. Floats are rounded to nearest even, 8-bit floats saturate besides. Integers are truncated and saturate,
@@ -105,7 +111,7 @@ export const toInteger = (dtype: IntegerDType, x: number): number =>
  * @returns an array of exactly the bytes of the elements: `values` itself if it is the typed array of a 32-bit dtype.
  */
 export const encodeElements = (values: ArrayLike<number>, dtype: DType): ElementBytes =>
-  encodeAs(dtypes[dtype], values);
+  encodeAs(recordOf(dtype), values);
 
 /**
  * Decodes `length` elements at a byte offset of a buffer, or of a view, such as a Uint8Array of bytes.
@@ -118,7 +124,7 @@ export const decodeElements = (
   dtype: DType,
   length: number,
   byteOffset = 0,
-): DecodedElements => decodeAs(dtypes[dtype], memory, length, byteOffset);
+): DecodedElements => decodeAs(recordOf(dtype), memory, length, byteOffset);
 
 /**
  * Writes numbers at a byte offset of a buffer, or of a view, such as a Uint8Array of bytes, as {@link encodeElements} encodes them.
@@ -130,8 +136,8 @@ export const storeElements = (
   dtype: DType,
   memory: ElementMemory,
   byteOffset = 0,
-): void => storeAs(dtypes[dtype], values, memory, byteOffset);
+): void => storeAs(recordOf(dtype), values, memory, byteOffset);
 
 /** Rounds float32 numbers in place, to those that {@link storeElements} leaves. */
 export const roundElements = (numbers: Float32Array, dtype: FloatDType): void =>
-  roundAs(dtypes[dtype], numbers);
+  roundAs(recordOf(dtype), numbers);

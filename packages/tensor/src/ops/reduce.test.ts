@@ -88,3 +88,14 @@ test("an axis that is not there is refused", () => {
   expect(() => x.sum([0, -2])).toThrow("sum: axes [0,-2] name dimension 0 more than once");
   expect(() => x.flip([1, 1])).toThrow("flip: axes [1,1] name dimension 1 more than once");
 });
+
+test("an empty list of axes is refused: torch takes all of them, NumPy none", async () => {
+  const runtime = cpuRuntime();
+  const x = runtime.full([2, 3], 1);
+  expect(() => x.norm({ axes: [] })).toThrow("sum: an empty list of axes");
+  expect(() => x.sum([])).toThrow(
+    "sum: an empty list of axes is all of them in torch and none in NumPy: leave axes out to reduce all of them",
+  );
+  // All axes of a scalar are none, in both.
+  expect(await runtime.full([], 1).sum([]).item()).toBe(1);
+});

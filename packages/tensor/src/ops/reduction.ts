@@ -131,6 +131,10 @@ function reduceAxes(
 ): Tensor {
   const all = x.shape.map((_, d) => d);
   const wanted = axes === undefined ? all : typeof axes === "number" ? [axes] : axes;
+  if (wanted.length === 0 && x.rank > 0)
+    throw new ShapeError(
+      `${op.name}: an empty list of axes is all of them in torch and none in NumPy: leave axes out to reduce all of them`,
+    );
   // A scalar is a line of one element, as in torch: axis 0 or -1 is its own.
   const given = x.rank === 0 ? { shape: [1] } : x;
   const chosen = axesOf(op.name, given, wanted);

@@ -26,7 +26,7 @@ export const meanOp: Op<Reduction> = reduceOp(
 
 /**
  * Sum over `axes` (all of them where undefined), in float32 under autocast unless a `dtype` is given. Integers are added modulo 2^32 and
- * stay what they are, so that the sum of a mask counts.
+ * stay what they are, so that the sum of a mask counts. An empty list of axes is refused: torch takes all of them, NumPy none.
  */
 export const sum: Reduce<SumOptions> = typedReduction("sum", sumOp);
 
