@@ -10,7 +10,7 @@ export interface PrefetchOptions {
 /**
  * Calls `make` for each item, in order and ahead of use: while one result is used the next ones are made, so that decoding
  * overlaps with training. An error is thrown in the place of its result. When the loop is left, calls in progress run to
- * their end, and their errors are ignored.
+ * their end, and their errors are ignored. Results wait while others are made: each needs memory of its own, without `into` of `gatherImages`.
  *
  * Of a sampler that `shuffledBatches` made, a batch counts when the loop has it: `sampler.state()` in the loop is the same as without
  * `prefetch`, and batches that were only made ahead come in the next loop. Pass the sampler itself: a generator around it takes batches

@@ -1,3 +1,5 @@
+import { type Fingerprint, fingerprintOf, isOverwritten } from "./overwritten-batch.js";
+
 /** Batches, available synchronously or asynchronously. */
 export type Batches<Batch> = Iterable<Batch> | AsyncIterable<Batch>;
 
@@ -19,13 +21,24 @@ export class BatchSource<Batch> {
     return this.#next.done !== true;
   }
 
-  /** The next `count` batches; fewer at the end of the epoch. */
+  /**
+   * The next `count` batches; fewer at the end of the epoch.
+   * @throws TypeError where the loader has written a batch over one before
+   */
   async take(count: number): Promise<readonly Batch[]> {
     const taken: Batch[] = [];
+    const fingerprints: Fingerprint[] = [];
     while (taken.length < count && (await this.hasNext())) {
-      taken.push((this.#next as IteratorYieldResult<Batch>).value);
+      const batch = (this.#next as IteratorYieldResult<Batch>).value;
+      taken.push(batch);
+      if (count > 1) fingerprints.push(fingerprintOf(batch));
       this.#next = undefined;
     }
+    const overwritten = fingerprints.findIndex(isOverwritten);
+    if (overwritten >= 0)
+      throw new TypeError(
+        `batch ${overwritten + 1} of ${taken.length} of a step has changed since it was taken: with accumulate: ${count} the batches of a step are used together, so each needs arrays of its own`,
+      );
     return taken;
   }
 

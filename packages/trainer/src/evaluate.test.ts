@@ -129,6 +129,27 @@ describe.each([
     );
   });
 
+  it("takes batches of a loader that writes each over the one before", async () => {
+    const runtime = await open();
+    const model = classifier(runtime, 4);
+    const set = samples(48, 5);
+    function* reusing(): Generator<Samples> {
+      const batch = { features: new Float32Array(16 * 6), labels: new Uint32Array(16) };
+      for (const { features, labels } of inBatches(set)) {
+        batch.features.set(features);
+        batch.labels.set(labels);
+        yield batch;
+      }
+    }
+    const options = {
+      ...{ runtime, precision: "float32" },
+      logits: (batch: Samples) => logitsOf(model, batch),
+      labels: ({ labels }: Samples) => labels,
+    };
+    const expected = await evaluate<Samples>({ ...options, batches: inBatches(set) });
+    expect(await evaluate<Samples>({ ...options, batches: reusing() })).toEqual(expected);
+  });
+
   it("ends with the batch that is under way when the signal says so", async () => {
     const runtime = await open();
     const model = classifier(runtime);

@@ -17,7 +17,10 @@ export interface EvaluateOptions<Batch> {
   readonly batches: Batches<Batch>;
   /** Number of guesses for each sample in `topKAccuracy`, at most all classes. Default: not computed. */
   readonly topK?: number | undefined;
-  /** Called for each batch with the likeliest class of each sample, for custom metrics. */
+  /**
+   * Called for each batch with the likeliest class of each sample, for custom metrics. The next batch is made before: where they share an
+   * array, as with `gatherImages(…, into)`, it has the numbers of the next one.
+   */
   readonly onBatch?: ((batch: Batch, predictions: Uint32Array) => void) | undefined;
   /** Called while a batch waits for programs that it is the first to need. */
   readonly onCompile?: ((progress: CompileProgress) => void) | undefined;
@@ -79,7 +82,8 @@ export async function evaluate<Batch>(
       break;
     }
     hasBegun = true;
-    const labels = options.labels(batch);
+    // They are compared while the next batch is made, perhaps in the same array.
+    const labels = options.labels(batch).slice();
     const record = () => {
       const logits = inPrecision(precision, () => options.logits(batch));
       return {

@@ -364,6 +364,24 @@ describe("what training cannot use", () => {
     await expect(open().run(options as never)).rejects.toThrow(text);
   });
 
+  it("is a batch that its loader has written another over, where a step has several", async () => {
+    const batch = { features: new Float32Array(16 * 6), labels: new Uint32Array(16) };
+    function* reusing(): Generator<Samples> {
+      for (const { features, labels } of sampleBatches(4, 16, 0)) {
+        batch.features.set(features);
+        batch.labels.set(labels);
+        yield batch;
+      }
+    }
+    await expect(open().run({ batches: reusing, accumulate: 2 })).rejects.toThrow(
+      "batch 1 of 2 of a step has changed since it was taken: with accumulate: 2 the batches of a step are used together",
+    );
+    // One at a time they may share memory, and the same batch may be used twice.
+    await expect(open().run({ batches: reusing })).resolves.toMatchObject({ isAborted: false });
+    const twice = [batch, batch, batch];
+    await open().run({ batches: () => twice, accumulate: 2 });
+  });
+
   it("is no parameter that is NaN: no checkpoint of it is saved", async () => {
     const diverging = training({ runtime: cpuRuntime() }, { enabled: false });
     const { model, optimizer, loss } = diverging;

@@ -47,7 +47,8 @@ export interface TrainOptions<Batch> {
    */
   readonly batchesFrom?: ((epoch: number, first: number) => Batches<Batch>) | undefined;
   /**
-   * Number of batches in one step: gradients are those of their mean loss. The last step of an epoch has the remaining batches. Default 1.
+   * Number of batches in one step: gradients are those of their mean loss. The last step of an epoch has the remaining batches. Each batch
+   * of a step needs arrays of its own. Default 1.
    */
   readonly accumulate?: number | undefined;
   /**
