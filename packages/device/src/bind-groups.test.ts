@@ -33,6 +33,27 @@ test("equal ranges and layouts share a bind group; another range or buffer has i
   await device.settled();
 });
 
+test("an empty binding may lie at the end of its buffer, of which nothing is accessed", async () => {
+  const device = await open();
+  const usage = BufferUsage.storage | BufferUsage.copySource | BufferUsage.copyTarget;
+  const [x, y] = [1, 2].map(() => device.gpu.createBuffer({ size: 512, usage })) as [
+    GPUBuffer,
+    GPUBuffer,
+  ];
+  device.write(y, 0, new Float32Array(128).fill(3));
+  const { bindings, ...copy } = copyLaunch(x, y, 0);
+  const atEnd = bindings.map((binding) => ({ ...binding, offset: 512 }));
+  const encoder = device.encoder();
+  encoder.launch({ ...copy, bindings: atEnd });
+  encoder.submit();
+  expect(new Float32Array(await device.read(y, 0, 512))).toEqual(new Float32Array(128).fill(3));
+  const beyond = bindings.map((binding) => ({ ...binding, offset: 768 }));
+  expect(() => device.encoder().launch({ ...copy, bindings: beyond })).toThrow(
+    "has 0 elements in bytes 768 to 768, but its buffer has 512",
+  );
+  await device.settled();
+});
+
 test("the bind groups of a destroyed buffer go with it", async () => {
   const device = await open();
   const run = async (): Promise<number | undefined> => {

@@ -68,10 +68,12 @@ export class BindGroupCache {
     scalars: UniformSlot | undefined,
   ): GPUBindGroup {
     const { kernel } = compiled;
+    const { limits } = this.#gpu;
     const sizes = bindings.map((binding, i) => boundBytes(binding, kernel.bindings[i]?.unit));
+    const starts = bindings.map((binding, i) => startOf(binding, sizes[i] as number, limits));
     let key = `${compiled.layoutId}`;
-    for (const [i, { buffer, offset }] of bindings.entries())
-      key += `;${this.#idOf(buffer)},${offset},${sizes[i]}`;
+    for (const [i, { buffer }] of bindings.entries())
+      key += `;${this.#idOf(buffer)},${starts[i]},${sizes[i]}`;
     if (scalars) key += `;${this.#idOf(scalars.buffer)},${scalars.offset},${compiled.scalarBytes}`;
     const cached = this.#groups.get(key);
     if (cached) {
@@ -79,10 +81,10 @@ export class BindGroupCache {
       this.#groups.set(key, cached);
       return cached.group;
     }
-    assertBindings(kernel, bindings, sizes, this.#gpu.limits);
-    const ranges = bindings.map(({ buffer, offset }, i) => ({
+    assertBindings(kernel, bindings, { starts, sizes }, limits);
+    const ranges = bindings.map(({ buffer }, i) => ({
       buffer,
-      offset,
+      offset: starts[i] as number,
       size: sizes[i] as number,
     }));
     if (scalars) ranges.push({ ...scalars, size: compiled.scalarBytes });
@@ -153,10 +155,20 @@ function boundBytes({ length, dtype }: Binding<GPUBuffer>, unit: 1 | 2 | 4 = 4):
   return Math.max(alignment, Math.ceil(bytesFor(dtype, length) / alignment) * alignment);
 }
 
+/** Nothing is behind the end of a buffer, where an empty binding may lie: it is bound before the end, and not accessed. */
+function startOf(
+  { buffer, offset, length }: Binding<GPUBuffer>,
+  size: number,
+  { minStorageBufferOffsetAlignment: unit }: GPUSupportedLimits,
+): number {
+  const isOutside = length === 0 && offset <= buffer.size && offset + size > buffer.size;
+  return isOutside && buffer.size >= size ? Math.floor((buffer.size - size) / unit) * unit : offset;
+}
+
 function assertBindings(
   kernel: Kernel,
   bindings: readonly Binding<GPUBuffer>[],
-  sizes: readonly number[],
+  { starts, sizes }: { readonly starts: readonly number[]; readonly sizes: readonly number[] },
   limits: GPUSupportedLimits,
 ): void {
   for (const [i, { buffer, offset, length, dtype }] of bindings.entries()) {
@@ -174,14 +186,14 @@ function assertBindings(
       throw new RangeError(
         `${what} has ${length} elements in bytes ${offset} to ${end}, but its buffer has ${buffer.size}: bind fewer elements, or a larger buffer`,
       );
-    if (offset + size > buffer.size)
+    if ((starts[i] as number) + size > buffer.size)
       throw new RangeError(
         `${what} needs bytes ${offset} to ${offset + size} (its ${length} elements padded to 16 bytes), but its buffer has ${buffer.size}: ` +
           "create the buffer with its size rounded up to a multiple of 16, or use device.allocate()",
       );
     if (size > limits.maxStorageBufferBindingSize)
       throw new RangeError(
-        `${what} spans ${size} bytes, but this device binds at most ${limits.maxStorageBufferBindingSize}: launch it on several windows`,
+        `${what} spans ${size} bytes, but this device binds at most ${limits.maxStorageBufferBindingSize}: take a smaller batch, or launch it on several windows`,
       );
     if ((buffer.usage & BufferUsage.storage) === 0)
       throw new TypeError(

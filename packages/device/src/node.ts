@@ -90,7 +90,7 @@ async function requestAdapter(wish: string | number | undefined): Promise<GPUAda
 // "1" on a command line is an index, but "4090" is part of a name.
 function indexOf(wish: string | number, names: readonly string[]): number {
   if (typeof wish === "number") return wish;
-  if (/^\d+$/.test(wish) && Number(wish) < names.length) return Number(wish);
+  if (/^\d{1,2}$/.test(wish)) return Number(wish);
   return names.findIndex((name) => name.toLowerCase().includes(wish.toLowerCase()));
 }
 

@@ -65,6 +65,20 @@ describe("flatten()", () => {
     expect([...(await a.toArray())]).toEqual([1, 2, 3]);
   });
 
+  test("an empty variable may be the last, at the end of the buffers, on a GPU too", async () => {
+    for (const runtime of [cpuRuntime(), gpuRuntime(await requestTestDevice())]) {
+      const a = variable(runtime, "a", new Array(64).fill(2));
+      const none = runtime.variable([], [0, 3], { requiresGrad: true, name: "none" });
+      const { gradients } = flatten([a, none]);
+      await runtime.step(() => {
+        a.square().sum().add(none.sum()).backward();
+        for (const each of [a, none]) each.assign(each.sub(each.grad as Variable));
+      });
+      expect(await read(runtime, gradients)).toEqual([4, 4]);
+      expect([...new Set(await a.toArray()), none.grad?.shape]).toEqual([-2, [0, 3]]);
+    }
+  });
+
   test("halves are aligned in their own size, and have float32 gradients", async () => {
     const runtime = cpuRuntime();
     const halves = [1, 2].map((value) =>
