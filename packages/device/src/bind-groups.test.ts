@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { copyLaunch } from "../test/kernels.js";
+import { copyKernel, copyLaunch } from "../test/kernels.js";
 import { BindGroupCache } from "./bind-groups.js";
 import { Counters } from "./counters.js";
 import { BufferUsage } from "./flags.js";
-import { type Device, wrapDevice } from "./index.js";
+import { type Device, type Program, type ProgramContext, wrapDevice } from "./index.js";
 import { requestDevice } from "./node.js";
 import { requestTestDevice } from "./testing.js";
 
@@ -41,7 +41,17 @@ test("an empty binding may lie at the end of its buffer, of which nothing is acc
     GPUBuffer,
   ];
   device.write(y, 0, new Float32Array(128).fill(3));
-  const { bindings, ...copy } = copyLaunch(x, y, 0);
+  // A launch without workgroups would bind nothing.
+  const { bindings, ...copy } = {
+    ...copyLaunch(x, y, 0),
+    kernel: {
+      ...copyKernel,
+      program: (context: ProgramContext): Program => ({
+        ...copyKernel.program(context),
+        workgroups: () => [1, 1, 1],
+      }),
+    },
+  };
   const atEnd = bindings.map((binding) => ({ ...binding, offset: 512 }));
   const encoder = device.encoder();
   encoder.launch({ ...copy, bindings: atEnd });
