@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { readTextFile } from "@halfstep/data/node";
 import { ConfusionMatrix, macroF1 as macroF1Of, recipeFor } from "@halfstep/trainer";
-import { openRuntime, print, say } from "@halfstep/trainer/cli";
+import { openRuntime, print, savedSetting, say, UsageError } from "@halfstep/trainer/cli";
+import { checkpointIn } from "@halfstep/trainer/node";
 import { fileView, mnistDirectory, openTest, testView, zoomOf } from "./data.js";
 import { classLines, scoreImages } from "./evaluate.js";
 import { sampleOf } from "./images.js";
@@ -26,8 +27,9 @@ export async function evaluate(options: TrainCommand): Promise<number> {
   for (const warning of warnings) say(warning);
   const { runtime, close } = await openRuntime({ ...options, onNote: say });
   const from = resume === undefined || resume === "auto" ? out : resume;
-  const directory = options.directory ?? mnistDirectory();
   const { pretrained: path } = options;
+  if (path === undefined && options.directory === undefined) await requireOwnMnist(from);
+  const directory = options.directory ?? mnistDirectory();
   const network =
     path === undefined
       ? await openNetwork(runtime, from, isChosen ? recipe : undefined)
@@ -75,6 +77,15 @@ export async function evaluate(options: TrainCommand): Promise<number> {
         ].join("\n"),
   );
   return 0;
+}
+
+/** @throws UsageError for a network that was trained on other images than the app's, which the app's say nothing about */
+async function requireOwnMnist(from: string): Promise<void> {
+  const trainedOn = savedSetting(await checkpointIn(from), "directory");
+  if (trainedOn !== undefined)
+    throw new UsageError(
+      `${from} was trained on ${trainedOn}: name the folder that it is to be tested on`,
+    );
 }
 
 /** `predict IMAGE…` */

@@ -37,6 +37,11 @@ it("a folder of PNG files: trained in --fp16, evaluated, and asked what images s
     ["checkpoints", "metrics.jsonl", "report.html", "summary.json"].sort(),
   );
 
+  const unnamed = await images("--evaluate", "--out", out);
+  expect(unnamed).toMatchObject({ code: 2, stdout: "" });
+  expect(unnamed.stderr).toContain(
+    `error: ${out} was trained on ${digits}: name the folder that it is to be tested on`,
+  );
   const evaluated = await images(digits, "--evaluate", "--out", out, "--json");
   const score = JSON.parse(evaluated.stdout) as Score & { confusion: number[][]; macroF1: number };
   expect(score).toMatchObject({ accuracy, loss, samples: 50 });

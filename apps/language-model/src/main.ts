@@ -12,11 +12,12 @@ import {
   print,
   program,
   type Settings,
+  savedSetting,
   say,
   settingsOf,
   UsageError,
 } from "@halfstep/trainer/cli";
-import { writePeftAdapter } from "@halfstep/trainer/node";
+import { checkpointIn, writePeftAdapter } from "@halfstep/trainer/node";
 import type { Sample } from "@halfstep/trainer/report";
 import { wittenBell } from "./baseline.js";
 import { scoreText } from "./evaluate.js";
@@ -137,6 +138,7 @@ function settings(options: TrainCommand): Settings {
 }
 
 async function evaluate(options: EvaluateCommand): Promise<number> {
+  if (options.text === undefined) await requireOwnCorpus(options.model);
   const corpus = await readCorpus(options);
   const text = excerpt(corpus.heldOut, options.characters);
   const { runtime, close } = await openRuntime({ ...options, onNote: say });
@@ -168,6 +170,16 @@ async function evaluate(options: EvaluateCommand): Promise<number> {
           .join("\n"),
   );
   return 0;
+}
+
+/** @throws UsageError for a model that was trained on another text than the app's, which the app's says nothing about */
+async function requireOwnCorpus(model: string): Promise<void> {
+  if (existsSync(join(model, "config.json"))) return;
+  const trainedOn = savedSetting(await checkpointIn(model), "text");
+  if (trainedOn !== undefined)
+    throw new UsageError(
+      `${model} was trained on ${trainedOn}: name the text that it is to be tested on by --text`,
+    );
 }
 
 async function predict(options: PredictCommand): Promise<number> {

@@ -84,6 +84,15 @@ describe("training that goes on", { timeout: 600_000 }, () => {
     expect((parts.model as StateDict)[name]?.data).not.toEqual(average);
   });
 
+  it("is tested on a text that is named: that of the app is another", async () => {
+    const model = join(folder, "whole");
+    const unnamed = await languageModel("evaluate", "--model", model, "--device", "cpu");
+    expect(unnamed).toMatchObject({
+      ...{ code: 2, stdout: "" },
+      stderr: `error: ${model} was trained on ${text}: name the text that it is to be tested on by --text\n`,
+    });
+  });
+
   it("needs the same flags", async () => {
     const other = await train("whole", "--resume", "auto", "--beta2", "0.95");
     expect(other).toMatchObject({ code: 2 });

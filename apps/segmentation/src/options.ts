@@ -49,8 +49,10 @@ type Place = Pick<RunFlags, "adapter" | "device" | "json"> &
   };
 
 /** The flags of `evaluate`. */
-export interface EvaluateCommand extends Place, SceneFlags {
+export interface EvaluateCommand extends Place, Omit<SceneFlags, "data"> {
   readonly command: "evaluate";
+  /** "earth", "digits", or a folder. Undefined: what the network was trained on, if it comes with the app. */
+  readonly data?: string;
   readonly batchSize: number;
   /** Height and width of the tiles. Undefined: as in training, 128 for weights of others. */
   readonly tile?: number;
@@ -126,7 +128,7 @@ type Flags<Chosen> = Omit<Chosen, "command">;
 const trainFlags = (train: Command): Command =>
   runFlags(
     pretrainedFlags(
-      classFlags(sceneFlags(train)),
+      classFlags(sceneFlags(train, "earth")),
       "start from weights of torch or safetensors in milesial's form, which have their size",
     )
       .addOption(
@@ -201,9 +203,14 @@ const predictFlags = (predict: Command): Command =>
     { json: { description: "print JSON instead of lines" } },
   );
 
-const sceneFlags = (each: Command): Command =>
+/** @param data The default, which evaluations do not have. */
+const sceneFlags = (each: Command, data?: string): Command =>
   each
-    .option("--data <what>", "earth, digits, or a folder of pictures and masks", "earth")
+    .option(
+      "--data <what>",
+      `earth, digits, or a folder of pictures and masks${data === undefined ? " (default: as in training)" : ""}`,
+      data,
+    )
     .option(
       "--scale <x>",
       "size of the pictures to that of their files (default: 0.25 of earth, 0.5 in folders)",

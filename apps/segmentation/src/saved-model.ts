@@ -10,6 +10,7 @@ import {
   savedData,
   savedRecipe,
 } from "@halfstep/trainer";
+import { savedSetting } from "@halfstep/trainer/cli";
 import { checkpointIn } from "@halfstep/trainer/node";
 import { type MaskClasses, type MaskKind, maskKinds } from "./masks.js";
 import type { Colour } from "./palette-png.js";
@@ -47,6 +48,8 @@ export interface OpenedSegmenter extends Segmenter {
   readonly path: string;
   /** Number of optimizer steps of its training; 0 for weights of others. */
   readonly step: number;
+  /** The flag --data of its training; undefined for weights of others. */
+  readonly trainedOn?: string | undefined;
 }
 
 /** The description of a network, as a part of checkpoints. */
@@ -90,7 +93,9 @@ export function segmenterIn(
   const recipe = savedRecipe(name, checkpoint);
   const model = loadModel(() => makeUNet(runtime, saved, 0), checkpoint);
   applyRecipe(model, recipe).eval();
-  return { ...saved, precision: name, model, path, step };
+  const data = savedSetting(checkpoint, "data");
+  const trainedOn = typeof data === "string" ? data : undefined;
+  return { ...saved, precision: name, model, path, step, trainedOn };
 }
 
 function segmenterOf(fields: ConfigFields): Segmenter {

@@ -23,6 +23,9 @@ export interface SceneFlags {
   readonly seed: number;
 }
 
+/** Whether the flag --data names scenes that come with the app, no folder. */
+export const isOfApp = (data: string): boolean => data === "earth" || data === "digits";
+
 /**
  * Reads the scenes that the flags name.
  * @param known The classes of a network that is tested. A table goes before it.
@@ -32,7 +35,7 @@ export async function readScenes(
   { data, scale, validation, classes, ignoreLabel, split, canvases, seed }: SceneFlags,
   known?: MaskClasses,
 ): Promise<SceneSet> {
-  const isFolder = data !== "earth" && data !== "digits";
+  const isFolder = !isOfApp(data);
   const refuse = (flag: string, given: unknown, belongs: string): void => {
     if (given !== undefined)
       throw new UsageError(`--${flag} is for ${belongs}, and --data is ${data}: leave it out`);

@@ -17,9 +17,9 @@ const mostShown = 12;
 export async function evaluateCommand(options: EvaluateCommand): Promise<number> {
   const saved = await openTrained(options.model, options);
   const { purpose } = saved;
-  if (saved.isForeign && options.data === undefined)
+  if (options.data === undefined && (saved.isForeign || purpose.ownData))
     throw new UsageError(
-      `${options.model} is a model from elsewhere: name what to test it on by --data`,
+      `${options.model} ${saved.isForeign ? "is a model from elsewhere" : "was trained on data of your own"}: name what to test it on by --data`,
     );
   const data = await readTask({ ...purpose, ...columnsOf(options), data: options.data });
   for (const line of describeEmpty(data)) say(line);

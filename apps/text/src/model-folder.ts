@@ -65,7 +65,7 @@ export async function saveModel(
   purpose: ModelPurpose,
 ): Promise<void> {
   const { task, labels, maxLength, bag, crf, mailPart, words, corpus, fold } = purpose;
-  const { multiLabel, pairs, documentContext } = purpose;
+  const { multiLabel, pairs, documentContext, ownData } = purpose;
   const config = {
     model_type: "bert",
     architectures: [architectures[task]],
@@ -75,7 +75,7 @@ export async function saveModel(
     ...(multiLabel && { problem_type: "multi_label_classification" }),
     halfstep: {
       ...{ task, labels, maxLength, bag, crf, mailPart, words, corpus, fold },
-      ...{ multiLabel, pairs, documentContext },
+      ...{ multiLabel, pairs, documentContext, ownData },
     },
   };
   const tensors = safetensorsOf(await torchStateDict(model));

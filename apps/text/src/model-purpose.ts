@@ -22,6 +22,8 @@ export interface ModelPurpose {
   readonly pairs?: boolean | undefined;
   /** Whether a sentence is tagged with those around it in sight. Default false. */
   readonly documentContext?: boolean | undefined;
+  /** Whether it was trained on data of one's own. Default false. */
+  readonly ownData?: boolean | undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -94,6 +96,7 @@ const checks: Readonly<Record<keyof ModelPurpose, Check>> = {
   multiLabel: optionalBoolean,
   pairs: optionalBoolean,
   documentContext: optionalBoolean,
+  ownData: optionalBoolean,
 };
 
 /**

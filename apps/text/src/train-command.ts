@@ -99,6 +99,7 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   const purpose = {
     ...{ ...options, labels: data.labels, maxLength },
     pairs: options.textPairColumn !== undefined,
+    ownData: options.data !== undefined,
   };
   const metrics = prepared.newMetrics();
   const result = await prepared.train({

@@ -159,6 +159,12 @@ describe("classes of one's own", { timeout: 600_000 }, () => {
     ]);
     expect(JSON.parse(again.stdout)).toMatchObject({ task: "sentences", examples: 20 });
     expect(JSON.parse(alone.stdout)).toEqual(JSON.parse(again.stdout));
+    // The app's own texts have other labels.
+    const unnamed = await text(["evaluate", "--model", inFolder("own"), "--device", "cpu"]);
+    expect(unnamed).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(unnamed)).toBe(
+      `error: ${inFolder("own")} was trained on data of your own: name what to test it on by --data`,
+    );
   });
 });
 

@@ -13,14 +13,16 @@ export interface AdagradGroupOptions extends CommonOptions {
   initialAccumulatorValue: number;
   /** Added to the denominator; at least 2^-126, below which it would vanish in float32. */
   eps: number;
+  /** Weight decay as part of the step; else it is added to the gradient. Fixed when a group is added. */
+  adagradWMode: boolean;
 }
 
-/** Defaults are torch's: lr 1e-2, lrDecay 0, weightDecay 0, initialAccumulatorValue 0, eps 1e-10. */
+/** Defaults are torch's: lr 1e-2, lrDecay 0, weightDecay 0, initialAccumulatorValue 0, eps 1e-10, no adagradWMode. */
 export interface AdagradOptions extends Partial<AdagradGroupOptions>, OptimizerOptions {}
 
 /**
- * Adagrad (Duchi et al. 2011) with the arithmetic of torch.optim.Adagrad. Its sum of squares is float32 for every format of
- * `moments`.
+ * Adagrad (Duchi et al. 2011) with the arithmetic of torch.optim.Adagrad, and apex's `adagrad_w_mode`. Its sum of squares is float32
+ * for every format of `moments`.
  *
  * @example
  * const optimizer = new Adagrad(target, flat, { lr: 1e-2 });
@@ -41,12 +43,13 @@ const defaults: AdagradGroupOptions = {
   weightDecay: 0,
   initialAccumulatorValue: 0,
   eps: 1e-10,
+  adagradWMode: false,
   maximize: false,
 };
 
 const algorithm: Algorithm<AdagradGroupOptions> = {
   name: "Adagrad",
-  rule: () => adagradRule,
+  rule: ({ adagradWMode }) => adagradRule({ decoupled: adagradWMode }),
   scalars: ({ eps, weightDecay }) => ({ eps, weightDecay }),
   validate({ lrDecay, initialAccumulatorValue, eps }) {
     requireNumber("lrDecay", lrDecay, 0);

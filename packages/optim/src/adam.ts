@@ -1,7 +1,7 @@
 import type { ResidentTarget } from "@halfstep/kernels";
 import { adamRule } from "@halfstep/kernels/optimizers";
 import type { Algorithm, CommonOptions, GroupInput, OptimizerOptions } from "./algorithm.js";
-import { biasCorrections, requireBetas, requireEps } from "./bias-correction.js";
+import { biasCorrections, noBiasCorrections, requireBetas, requireEps } from "./bias-correction.js";
 import { FlatOptimizer } from "./flat-optimizer.js";
 import type { FlatTensors } from "./flat-tensors.js";
 
@@ -12,14 +12,16 @@ export interface AdamGroupOptions extends CommonOptions {
   eps: number;
   /** Fixed when a group is added. */
   amsgrad: boolean;
+  /** False: averages that begin at 0 are used as they are, as in BERT's Adam. */
+  biasCorrection: boolean;
 }
 
-/** Defaults are torch's: lr 1e-3, betas [0.9, 0.999], eps 1e-8, weightDecay 0. */
+/** Defaults are torch's: lr 1e-3, betas [0.9, 0.999], eps 1e-8, weightDecay 0, biasCorrection. */
 export interface AdamOptions extends Partial<AdamGroupOptions>, OptimizerOptions {}
 
 /**
  * Adam (Kingma and Ba 2015) with the arithmetic of torch.optim.Adam: weight decay is added to the gradient. Bias corrections
- * come from tables computed in float64.
+ * come from tables computed in float64. Without `biasCorrection` the tables hold ones, and the step is the same two launches.
  *
  * @example
  * const optimizer = new Adam(target, flat, { lr: 1e-3 });
@@ -40,6 +42,7 @@ export const adamDefaults: AdamGroupOptions = {
   eps: 1e-8,
   weightDecay: 0.01,
   amsgrad: false,
+  biasCorrection: true,
   maximize: false,
 };
 
@@ -58,7 +61,8 @@ export const adamAlgorithm = (name: string, decoupled: boolean): Algorithm<AdamG
     requireBetas(betas);
     requireEps(eps);
   },
-  columns: ({ betas }) => biasCorrections(betas),
+  columns: ({ betas, biasCorrection }) =>
+    biasCorrection ? biasCorrections(betas) : noBiasCorrections,
 });
 
 const adam = adamAlgorithm("Adam", false);

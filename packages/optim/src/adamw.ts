@@ -7,7 +7,7 @@ import type { FlatTensors } from "./flat-tensors.js";
 /** Options of a parameter group of {@link AdamW}. */
 export type AdamWGroupOptions = AdamGroupOptions;
 
-/** Defaults are torch's: lr 1e-3, betas [0.9, 0.999], eps 1e-8, weightDecay 0.01. */
+/** Defaults are torch's: lr 1e-3, betas [0.9, 0.999], eps 1e-8, weightDecay 0.01, biasCorrection. */
 export interface AdamWOptions extends Partial<AdamWGroupOptions>, OptimizerOptions {}
 
 /**

@@ -10,14 +10,16 @@ export interface SGDGroupOptions extends CommonOptions {
   momentum: number;
   dampening: number;
   nesterov: boolean;
+  /** Adds weight decay to the step behind the momentum, which then holds gradients alone. Fixed when a group with momentum is added. */
+  wdAfterMomentum: boolean;
 }
 
-/** Defaults are torch's: lr 1e-3, and no momentum, dampening, weight decay or Nesterov. */
+/** Defaults are torch's: lr 1e-3, and no momentum, dampening, weight decay or Nesterov; weight decay enters the momentum. */
 export interface SGDOptions extends Partial<SGDGroupOptions>, OptimizerOptions {}
 
 /**
- * Stochastic gradient descent with the arithmetic of torch.optim.SGD. Whether a group has momentum is fixed when the
- * group is added.
+ * Stochastic gradient descent with the arithmetic of torch.optim.SGD, and apex's `wd_after_momentum`. Whether a group has momentum
+ * is fixed when the group is added.
  *
  * @example
  * const optimizer = new SGD(target, flat, { lr: 0.1, momentum: 0.9, nesterov: true });
@@ -37,13 +39,18 @@ const defaults: SGDGroupOptions = {
   momentum: 0,
   dampening: 0,
   nesterov: false,
+  wdAfterMomentum: false,
   weightDecay: 0,
   maximize: false,
 };
 
 const algorithm: Algorithm<SGDGroupOptions> = {
   name: "SGD",
-  rule: ({ momentum }) => sgdRule({ momentum: momentum !== 0 }),
+  rule: ({ momentum, wdAfterMomentum }) =>
+    sgdRule({
+      momentum: momentum !== 0,
+      ...(wdAfterMomentum && momentum !== 0 && { decaysAfter: true }),
+    }),
   scalars: ({ momentum, dampening, nesterov, weightDecay }) => ({
     momentum,
     oneMinusDampening: 1 - dampening,

@@ -64,8 +64,10 @@ const adam =
       s[0] = b1 * (s[0] as number) + (1 - b1) * g;
       s[1] = b2 * (s[1] as number) + (1 - b2) * g * g;
       s[2] = Math.max(s[2] as number, s[1]);
-      const v = ((options.amsgrad ? s[2] : s[1]) as number) / (1 - b2 ** t);
-      return start - (lr * (s[0] / (1 - b1 ** t))) / (Math.sqrt(v) + eps);
+      const average = options.biasCorrection === false ? s[0] : s[0] / (1 - b1 ** t);
+      const v = (options.amsgrad ? s[2] : s[1]) as number;
+      const variance = options.biasCorrection === false ? v : v / (1 - b2 ** t);
+      return start - (lr * average) / (Math.sqrt(variance) + eps);
     });
   };
 
@@ -74,10 +76,11 @@ const sgd: Make = (options) => {
   const dampening = num(options, "dampening", 0);
   const decay = num(options, "weightDecay", 0);
   return elementwise(options, (p, gradient, s, t, lr) => {
-    const g = gradient + decay * p;
-    if (momentum === 0) return p - lr * g;
+    const late = options.wdAfterMomentum ? decay * p : 0;
+    const g = options.wdAfterMomentum ? gradient : gradient + decay * p;
+    if (momentum === 0) return p - lr * (g + late);
     s[0] = t === 1 ? g : momentum * (s[0] as number) + (1 - dampening) * g;
-    return p - lr * (options.nesterov ? g + momentum * s[0] : s[0]);
+    return p - lr * ((options.nesterov ? g + momentum * s[0] : s[0]) + late);
   });
 };
 
@@ -156,9 +159,11 @@ const adagrad: Make = (options) => {
   const decay = num(options, "weightDecay", 0);
   const initial = num(options, "initialAccumulatorValue", 0);
   return elementwise(options, (p, gradient, s, t, lr) => {
-    const g = gradient + decay * p;
+    const late = options.adagradWMode ? decay * p : 0;
+    const g = options.adagradWMode ? gradient : gradient + decay * p;
     s[0] = (t === 1 ? initial : (s[0] as number)) + g * g;
-    return p - ((lr / (1 + (t - 1) * num(options, "lrDecay", 0))) * g) / (Math.sqrt(s[0]) + eps);
+    const rate = lr / (1 + (t - 1) * num(options, "lrDecay", 0));
+    return p - rate * (g / (Math.sqrt(s[0]) + eps) + late);
   });
 };
 

@@ -40,6 +40,7 @@ export {
   type ResumeOptions,
   requireSettings,
   resumePoint,
+  savedSetting,
   savedSettings,
   settingsOf,
 } from "./cli/resume.js";

@@ -1,6 +1,6 @@
 import { DataError } from "@halfstep/data";
 import type { Runtime } from "@halfstep/tensor";
-import { openRuntime, print, say } from "@halfstep/trainer/cli";
+import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import { baselinesOf } from "../baseline.js";
 import { classLines } from "../class-scores.js";
 import { judge } from "../evaluate.js";
@@ -8,7 +8,7 @@ import type { EvaluateCommand } from "../options.js";
 import { openPretrained } from "../pretrained.js";
 import { type OpenedSegmenter, openSegmenter } from "../saved-model.js";
 import type { SceneSet } from "../scene.js";
-import { readScenes } from "../scenes.js";
+import { isOfApp, readScenes, type SceneFlags } from "../scenes.js";
 import { headline, type Scores } from "../scores.js";
 
 export async function evaluate(options: EvaluateCommand): Promise<number> {
@@ -47,19 +47,25 @@ async function openBoth(
   runtime: Runtime,
   options: EvaluateCommand,
 ): Promise<OpenedSegmenter & { readonly scenes: SceneSet }> {
-  const { pretrained: path, data } = options;
-  const scaled = (scale: number): EvaluateCommand =>
-    data === "digits" ? options : { ...options, scale: options.scale ?? scale };
+  const { pretrained: path } = options;
   if (path !== undefined) {
-    const scenes = await readScenes(scaled(0.5));
+    const scenes = await readScenes(scaled(options, options.data ?? "earth", 0.5));
     const opened = await openPretrained(runtime, { ...options, path, classes: scenes });
     return { ...fitting(opened, scenes), scenes };
   }
   const opened = await openSegmenter(runtime, options.model, options.precision);
-  const { maskKind = "grey" } = opened;
-  const scenes = await readScenes(scaled(opened.scale), { ...opened, maskKind });
+  const { maskKind = "grey", scale, trainedOn = "earth" } = opened;
+  if (options.data === undefined && !isOfApp(trainedOn))
+    throw new UsageError(
+      `${options.model} was trained on ${trainedOn}: name what to test it on by --data`,
+    );
+  const flags = scaled(options, options.data ?? trainedOn, scale);
+  const scenes = await readScenes(flags, { ...opened, maskKind });
   return { ...fitting(opened, scenes), scenes };
 }
+
+const scaled = (options: EvaluateCommand, data: string, scale: number): SceneFlags =>
+  data === "digits" ? { ...options, data } : { ...options, data, scale: options.scale ?? scale };
 
 /** @throws DataError where a network is not for scenes of that kind */
 function fitting(opened: OpenedSegmenter, { name, channels, classes }: SceneSet): OpenedSegmenter {

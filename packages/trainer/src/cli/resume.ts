@@ -119,6 +119,17 @@ async function newestOf(
 export const savedSettings = (settings: Settings): Stateful => savedData(settings);
 
 /**
+ * A flag with which a checkpoint was saved; undefined where it was left out, and where the checkpoint has no settings.
+ *
+ * @example
+ * savedSetting(await checkpointIn("runs/mine"), "data"); // "photos"
+ */
+export function savedSetting({ parts }: Checkpoint, flag: string): SettingValue | undefined {
+  const saved = parts.settings as Settings | null | undefined;
+  return saved?.[flag] ?? undefined;
+}
+
+/**
  * Compares the settings of a checkpoint with those of the resumed run. The length of training (`epochs` and `max-steps`)
  * may increase.
  * @returns the flags that lengthen training, as text: "--epochs 3 in place of 2"
