@@ -15,11 +15,19 @@ import {
 import { type Command, InvalidArgumentError } from "commander";
 import { architectures } from "./model.js";
 
+/** Flags of apex's ImageNet trainers that have nothing to choose here. */
+const flagsWithoutEffect = (each: Command): Command =>
+  each
+    .option("-p, --print-freq <n>", "accepted, and without effect: every step is in metrics.jsonl")
+    .option("--channels-last", "accepted, and without effect: images always are")
+    .option("--local_rank <n>", "accepted, and without effect: launchers say it to each process")
+    .option("--world-size <n>", "accepted, and without effect: as --local_rank");
+
 /** Adds the flags of training: those of apex's ImageNet trainers as they are spelled there, and our own. */
 export const trainFlags = (train: Command): Command =>
   runFlags(
     pretrainedFlags(
-      classFlags(viewFlags(train)),
+      classFlags(viewFlags(flagsWithoutEffect(train))),
       "start from weights of torch or safetensors, or --evaluate them; they decide --arch if it is not given",
     )
       .option(
@@ -118,6 +126,11 @@ export const trainFlags = (train: Command): Command =>
         "-e, --evaluate",
         "test the network of --resume, or the best of --out, and end",
         false,
+      )
+      .option(
+        "--start-epoch <n>",
+        "0, or with --resume: training goes on where it stopped",
+        wholeNumber(0),
       )
       .option(
         "--deterministic",

@@ -35,7 +35,13 @@ export interface LabelledSplits {
 const parts = 5;
 
 /** Endings that names in a file may lack. */
-const endings: readonly string[] = ["", ".jpg", ".jpeg", ".png", ".webp", ".tif"];
+const endings: readonly string[] = [
+  "",
+  ...[".jpg", ".jpeg", ".png", ".webp", ".avif", ".gif", ".tif", ".tiff"].flatMap((ending) => [
+    ending,
+    ending.toUpperCase(),
+  ]),
+];
 
 /**
  * The images of a folder, with the labels of `--labels` and `--test-labels`.

@@ -109,6 +109,18 @@ export const demonstration: Standard = {
 interface ShortFlags {
   readonly sync_bn?: boolean;
   readonly bf16?: boolean;
+  readonly startEpoch?: number;
+}
+
+/** As argparse does, which takes the beginnings of names: apex's README has `--b 224`. */
+const asSpelled = (flag: string): string => (flag === "--b" ? "--batch-size" : flag);
+
+/** @throws UsageError for an epoch to start at that no checkpoint decides */
+function requireFirstEpoch(startEpoch: number | undefined, resume: string | undefined): void {
+  if (startEpoch !== undefined && startEpoch > 0 && resume === undefined)
+    throw new UsageError(
+      `--start-epoch ${startEpoch}: training begins at epoch 0, or goes on where --resume stopped: leave it out`,
+    );
 }
 
 /** The precision of `--bf16`. @throws UsageError where another flag chooses a precision, too */
@@ -128,9 +140,15 @@ export function parseOptions(args: readonly string[]): ImagesCommand {
     "Trains ResNets on images, with the command line of apex's ImageNet trainer: `DIR --arch resnet18 --fp16 …`.",
   );
   const chooseTraining = (
-    { sync_bn: syncBatchNorm = false, bf16, ...others }: Partial<TrainCommand> & ShortFlags,
+    {
+      sync_bn: syncBatchNorm = false,
+      bf16,
+      startEpoch,
+      ...others
+    }: Partial<TrainCommand> & ShortFlags,
     directory: string | undefined,
   ): void => {
+    requireFirstEpoch(startEpoch, others.resume);
     const flags = bf16 ? { ...others, precision: bfloat16Alone(others) } : others;
     if (syncBatchNorm && flags.exchange === "diloco")
       throw new UsageError(
@@ -193,6 +211,6 @@ export function parseOptions(args: readonly string[]): ImagesCommand {
       chosen = { command: "export-folder", to, ...flags };
     });
   main.addHelpText("after", () => `\n${train.helpInformation()}`);
-  main.parse(args, { from: "user" });
+  main.parse(args.map(asSpelled), { from: "user" });
   return chosen as unknown as ImagesCommand;
 }

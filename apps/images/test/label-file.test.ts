@@ -1,6 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 import { type Ended, runApp } from "@halfstep/vitest/run-app";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { labelledSplits, labelledTest } from "../src/label-file.js";
@@ -35,6 +35,17 @@ it("labels stand between bars, commas or spaces, or in columns", async () => {
   expect(await read("f\ta b\tx\tc\np0\t1\t9\t1\np1\t-1\t9\t0\np2\t1\t9\t-1", "a b,c")).toEqual(
     expected,
   );
+});
+
+it("names lack the endings of their files, in capitals too", async () => {
+  const endings = [".jpg", ".JPEG", ".PNG", ".webp", ".avif", ".gif", ".tif", ".TIFF"];
+  const directory = at("endings");
+  mkdirSync(directory);
+  for (const [i, ending] of endings.entries()) writeFileSync(join(directory, `i${i}${ending}`), "");
+  const lines = endings.map((_, i) => `i${i},a`);
+  writeFileSync(at("endings.csv"), ["f,l", ...lines].join("\n"));
+  const { files } = await labelledTest(directory, { testLabels: at("endings.csv") }, ["a", "b"]);
+  expect(files.map((file) => extname(file))).toEqual(endings);
 });
 
 it("files that are wrong are refused by line, and flags in a line with exit code 2", async () => {

@@ -34,6 +34,12 @@ describe("the command line of apex's ImageNet trainers", () => {
       { lr: 0.2, weightDecay: 5e-5, evaluate: true, prof: 20 },
     ],
     ["DIR --sync_bn", { syncBatchNorm: true }],
+    // The command of apex's README, and what launchers add.
+    [
+      "DIR -a resnet50 --b 224 -p 10 --channels-last --local_rank 0 --world-size 2 --start-epoch 0",
+      { arch: "resnet50", batchSize: 224 },
+    ],
+    ["DIR --start-epoch 3 --resume auto", { resume: "auto" }],
     ["DIR --bf16", { precision: "bfloat16" }],
     ["evaluate DIR --bf16", { precision: "bfloat16", evaluate: true }],
     ["train DIR --epochs 3 --milestones 1,2", { epochs: 3, milestones: [1, 2] }],
@@ -78,6 +84,7 @@ describe("the command line of apex's ImageNet trainers", () => {
     ["DIR --precision float16 --bf16", "--bf16 and --precision both choose a precision"],
     ["DIR --batch-size 1", "must be a whole number from 2 on"],
     ["DIR --milestones 3,2", "epochs must rise"],
+    ["DIR --start-epoch 3", "training begins at epoch 0, or goes on where --resume stopped"],
     ["DIR --frames 3", "unknown option '--frames'"],
     ["one two", "too many arguments"],
     ["predict", "missing required argument"],

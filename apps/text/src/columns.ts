@@ -30,7 +30,7 @@ export const hasColumns = ({ data, tokenColumn, tagColumn }: ColumnsFile): boole
 /**
  * The sentences of a file of columns. Lines that begin a document (`-DOCSTART-`) part sentences, and documents. Of CoNLL-U, comments and words without a
  * number of their own (`1-2`, `3.1`) are left out.
- * @throws DataError with the number of the line that has too few columns
+ * @throws DataError with the number of the line that has too few columns, or another number than the first where tags are in the last
  */
 export function columnSentences(text: string, file: ColumnsFile): readonly ColumnsSentence[] {
   const isUniversal = file.data.endsWith(".conllu");
@@ -43,6 +43,7 @@ export function columnSentences(text: string, file: ColumnsFile): readonly Colum
     );
   const documents: { words: string[]; tags: string[] }[][] = [[]];
   let isOpen = false;
+  let first: { readonly line: number; readonly columns: number } | undefined;
   for (const [i, line] of text.split(/\r?\n/).entries()) {
     if (isUniversal && (line.startsWith("#") || /^\d+[-.]/.test(line))) continue;
     const fields = line.includes("\t") ? line.split("\t") : line.trim().split(/\s+/);
@@ -57,6 +58,13 @@ export function columnSentences(text: string, file: ColumnsFile): readonly Colum
       throw new DataError(
         file.data,
         `line ${i + 1} has ${fields.length} columns, and needs one with a word and one with its tag: --token-column and --tag-column say which`,
+      );
+    first ??= { line: i + 1, columns: fields.length };
+    // The last column of a shorter line has something else.
+    if (tagColumn === undefined && fields.length !== first.columns)
+      throw new DataError(
+        file.data,
+        `line ${i + 1} has ${fields.length} columns, and line ${first.line} has ${first.columns}: complete it, or say by --tag-column which has the tags`,
       );
     const document = documents.at(-1);
     if (!isOpen) document?.push({ words: [], tags: [] });

@@ -159,7 +159,11 @@ const classifierFlags = (train: Command): Command =>
       "tokens of a text; the rest is cut off, or tagged in further windows",
       wholeNumber(8),
     )
-    .option("--eval_batch_size <n>", "accepted, and without effect", wholeNumber(1));
+    .option("--eval_batch_size <n>", "accepted, and without effect", wholeNumber(1))
+    .option("--local_rank <n>", "accepted, and without effect: launchers say it to each process")
+    .option("--cache_dir <dir>", "accepted, and without effect: nothing is downloaded")
+    .option("--server_ip <ip>", "accepted, and without effect, as --server_port")
+    .option("--server_port <port>", "accepted, and without effect");
 
 const dataFlags = (each: Command, description: string): Command =>
   each

@@ -70,6 +70,10 @@ describe("files of columns", () => {
   it("are refused by line where they lack a column, and by tag where the test has one more", async () => {
     const short = readTask(source("tags", fileOf("short.conll", "EU B-ORG\n\nrejects\n")));
     await expect(short).rejects.toThrow("short.conll: line 3 has 1 columns");
+    const ragged = "EU NNP B-ORG\nrejects VBZ\n";
+    await expect(readTask(source("tags", fileOf("ragged.conll", ragged)))).rejects.toThrow(
+      "ragged.conll: line 2 has 2 columns, and line 1 has 3: complete it, or say by --tag-column",
+    );
     const train = fileOf("train.conll", "EU B-ORG\n");
     const testData = fileOf("test.conll", "Peter B-PER\n");
     await expect(readTask({ ...source("tags", train), testData })).rejects.toThrow(

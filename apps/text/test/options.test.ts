@@ -21,6 +21,14 @@ describe("the command line", () => {
     });
   });
 
+  it("takes run_classifier's flags that have nothing to choose here", () => {
+    const flags =
+      "--local_rank -1 --cache_dir c --server_ip 1.2.3.4 --server_port 5 --eval_batch_size 8";
+    expect(parseOptions(["train", "--task", "spam", ...flags.split(" ")])).toMatchObject({
+      ...{ task: "spam", isTraining: true },
+    });
+  });
+
   it("has the names that other trainers give some of them, too", () => {
     const flags = "--accumulate 2 --lr 5e-5 --epochs 3 --batch-size 8 --tensorboard";
     expect(parseOptions(["train", "--task", "spam", ...flags.split(" ")])).toMatchObject({

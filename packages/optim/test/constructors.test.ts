@@ -86,7 +86,7 @@ test("options of two values take true and false, and what is undefined counts as
     }
   }
   expect([...new Set(flags)].sort().join(" ")).toBe(
-    "adamWMode amsgrad biasCorrection centered decoupledWeightDecay gradAveraging initZero maximize nesterov regInsideMoment useNvlamb",
+    "adagradWMode adamWMode amsgrad biasCorrection centered decoupledWeightDecay gradAveraging initZero maximize nesterov regInsideMoment useNvlamb wdAfterMomentum",
   );
 });
 

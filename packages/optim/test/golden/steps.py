@@ -1,8 +1,8 @@
 """Parameters after three steps of every optimizer, and after twenty of some, as torch and apex compute them, in steps.json.
 
 Each case names the torch (CPU) that made it. Optimizers that torch has are torch's own, in float64 so that nothing but the arithmetic of the
-library under test is measured; Muon's iteration is bfloat16 in torch, so it is patched to float64. LAMB, NovoGrad and LARC are
-apex's formulas (csrc/multi_tensor_lamb.cu, csrc/multi_tensor_novograd.cu, apex/parallel/LARC.py), BertAdam is that of
+library under test is measured; Muon's iteration is bfloat16 in torch, so it is patched to float64. LAMB, NovoGrad, LARC and the classes
+whose names begin with Fused are apex's formulas (csrc/multi_tensor_*.cu, apex/parallel/LARC.py), BertAdam is that of
 pytorch-pretrained-BERT 0.6.2 (optimization.py), Lion algorithm 2 of arXiv 2302.06675, all restated here on tensors.
 
 Twenty steps are for rules whose state decides what a step does: averages that begin within the run, and step sizes by signs. With
@@ -16,6 +16,7 @@ import json
 import math
 import pathlib
 import sys
+from functools import partial
 
 import torch
 
@@ -62,6 +63,67 @@ class Lion(torch.optim.Optimizer):
                 update = (b1 * m + (1 - b1) * p.grad).sign()
                 p -= group["lr"] * (update + group["weight_decay"] * p)
                 m.mul_(b2).add_(p.grad, alpha=1 - b2)
+
+
+class FusedSGD(torch.optim.Optimizer):
+    def __init__(self, params, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, wd_after_momentum=False):
+        super().__init__(params, dict(lr=lr, weight_decay=weight_decay))
+        self.momentum, self.dampening, self.nesterov, self.after = momentum, dampening, nesterov, wd_after_momentum
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            decay = group["weight_decay"]
+            for p in group["params"]:
+                state = self.state[p]
+                g = p.grad if self.after else p.grad + decay * p
+                if self.momentum != 0:
+                    if "m" in state:
+                        state["m"].mul_(self.momentum).add_(g, alpha=1 - self.dampening)
+                    else:
+                        state["m"] = g.clone()
+                    g = g + self.momentum * state["m"] if self.nesterov else state["m"]
+                if self.after:
+                    g = g + decay * p
+                p -= group["lr"] * g
+
+
+class FusedAdam(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, bias_correction=True, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, adam_w_mode=True):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
+        self.corrects, self.decoupled, self.t = bias_correction, adam_w_mode, 0
+
+    @torch.no_grad()
+    def step(self):
+        self.t += 1
+        for group in self.param_groups:
+            (b1, b2), decay = group["betas"], group["weight_decay"]
+            c1, c2 = (1 - b1**self.t, 1 - b2**self.t) if self.corrects else (1.0, 1.0)
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                v = self.state[p].setdefault("v", torch.zeros_like(p))
+                g = p.grad if self.decoupled else p.grad + decay * p
+                m.mul_(b1).add_(g, alpha=1 - b1)
+                v.mul_(b2).addcmul_(g, g, value=1 - b2)
+                update = (m / c1) / ((v / c2).sqrt() + group["eps"])
+                p -= group["lr"] * (update + decay * p if self.decoupled else update)
+
+
+class FusedAdagrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-10, weight_decay=0.0, adagrad_w_mode=False):
+        super().__init__(params, dict(lr=lr, eps=eps, weight_decay=weight_decay))
+        self.decoupled = adagrad_w_mode
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            decay = group["weight_decay"]
+            for p in group["params"]:
+                h = self.state[p].setdefault("h", torch.zeros_like(p))
+                g = p.grad if self.decoupled else p.grad + decay * p
+                h.addcmul_(g, g)
+                update = g / (h.sqrt() + group["eps"])
+                p -= group["lr"] * (update + decay * p if self.decoupled else update)
 
 
 class LAMB(torch.optim.Optimizer):
@@ -201,9 +263,15 @@ CASES = [
     ("SGD", torchs("SGD"), dict(lr=0.1)),
     ("SGD", torchs("SGD"), dict(lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.01)),
     ("SGD", torchs("SGD"), dict(lr=0.1, momentum=0.9, nesterov=True, maximize=True)),
+    ("SGD", FusedSGD, dict(lr=0.1, momentum=0.9, weight_decay=0.1, nesterov=True, wd_after_momentum=True)),
+    ("SGD", FusedSGD, dict(lr=0.1, momentum=0.5, dampening=0.25, weight_decay=0.1, wd_after_momentum=True)),
+    ("SGD", FusedSGD, dict(lr=0.1, weight_decay=0.1, wd_after_momentum=True)),
     ("Adam", torchs("Adam"), dict()),
+    ("Adam", partial(FusedAdam, adam_w_mode=False), dict(lr=0.01, weight_decay=0.1, bias_correction=False)),
     ("Adam", torchs("Adam"), dict(lr=0.01, weight_decay=0.1, amsgrad=True, betas=(0.5, 0.9), eps=1e-3)),
     ("AdamW", torchs("AdamW"), dict()),
+    ("AdamW", FusedAdam, dict(lr=0.01, weight_decay=0.1, bias_correction=False)),
+    ("AdamW", FusedAdam, dict(lr=0.01, weight_decay=0.1, bias_correction=True)),
     ("AdamW", torchs("AdamW"), dict(lr=0.01, weight_decay=0.1, amsgrad=True, maximize=True)),
     ("Adamax", torchs("Adamax"), dict()),
     ("Adamax", torchs("Adamax"), dict(lr=0.01, weight_decay=0.1, betas=(0.5, 0.9))),
@@ -215,6 +283,7 @@ CASES = [
     ("RMSprop", torchs("RMSprop"), dict(lr=0.01, centered=True, momentum=0.9, weight_decay=0.1, alpha=0.8)),
     ("Adagrad", torchs("Adagrad"), dict()),
     ("Adagrad", torchs("Adagrad"), dict(lr=0.1, lr_decay=0.5, weight_decay=0.1, initial_accumulator_value=0.25)),
+    ("Adagrad", FusedAdagrad, dict(lr=0.1, weight_decay=0.1, adagrad_w_mode=True)),
     ("Adadelta", torchs("Adadelta"), dict()),
     ("Adadelta", torchs("Adadelta"), dict(lr=0.5, rho=0.5, weight_decay=0.1, eps=1e-3)),
     ("ASGD", torchs("ASGD"), dict()),
