@@ -16,6 +16,7 @@ import {
   type RemoveHook,
 } from "./hooks.js";
 import { interceptForward } from "./intercept.js";
+import { moduleMark, refuseOtherCopy } from "./other-copy.js";
 import {
   loadStateDict,
   type StateDict,
@@ -52,7 +53,7 @@ export const parameter = (
   values: Values,
   shape: readonly number[],
   name = "parameter",
-): Variable => runtime.variable(values, shape, { requiresGrad: true, name });
+): Variable => own(runtime.variable(values, shape, { requiresGrad: true, name }), name);
 
 /** A variable that is saved but not trained, such as a running mean. Assign it to a field of a module. */
 export const buffer = (
@@ -60,7 +61,14 @@ export const buffer = (
   values: Values,
   shape: readonly number[],
   name = "buffer",
-): Variable => Object.assign(runtime.variable(values, shape, { name }), { [bufferMark]: true });
+): Variable =>
+  Object.assign(own(runtime.variable(values, shape, { name }), name), { [bufferMark]: true });
+
+/** @throws TypeError for a variable of another copy of `@halfstep/tensor` */
+function own(variable: Variable, name: string): Variable {
+  refuseOtherCopy(name, variable, Module);
+  return variable;
+}
 
 const isBuffer = (variable: Variable): boolean => bufferMark in variable;
 
@@ -97,6 +105,7 @@ export abstract class Module {
   #name = "";
 
   constructor() {
+    Object.defineProperty(this, moduleMark, { value: true });
     // Lets `explain` and provenance report the module that applied an op.
     const path = (): string => this.path;
     interceptForward(this, (forward, inputs) =>
@@ -322,6 +331,7 @@ function* membersOf(holder: Record<string, unknown>, prefix: string): Generator<
     if (value instanceof Module || value instanceof Variable) yield { name, value, replace };
     else if (Array.isArray(value))
       yield* membersOf(value as unknown as Record<string, unknown>, name);
+    else refuseOtherCopy(name, value, Module);
   }
 }
 

@@ -1,5 +1,6 @@
 import { requireArguments } from "../arguments.js";
 import { Module } from "../module.js";
+import { refuseOtherCopy } from "../other-copy.js";
 import type { TorchLayout } from "../torch-layout.js";
 
 /** @throws TypeError always: a container computes nothing by itself. */
@@ -10,8 +11,10 @@ function noForward(name: string): never {
 /** @throws TypeError for what is no module */
 function requireModules(name: string, modules: Iterable<readonly [string, unknown]>): void {
   for (const [place, module] of modules)
-    if (!(module instanceof Module))
+    if (!(module instanceof Module)) {
+      refuseOtherCopy(`new ${name}(modules): ${place}`, module, Module);
       throw new TypeError(`new ${name}(modules): ${place} is no module`);
+    }
 }
 
 /** Modules in a list, by their places: "0.weight". As in torch it computes nothing by itself: iterate over it. */
