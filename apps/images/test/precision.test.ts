@@ -85,7 +85,7 @@ describe("the scaler", () => {
     expect(choosePrecision({ fp16: true, ...static128 }).scaler).toEqual({
       ...{ preset: "static", initScale: 128 },
     });
-    expect(choosePrecision({ fp16: true }).scaler).toEqual({ enabled: false });
+    expect(choosePrecision({ fp16: true }).scaler).toEqual({ preset: "static", initScale: 1 });
     expect(choosePrecision({ fp16: true, ...static128, initScale: 4 }).warnings).toEqual([
       "--init-scale 4 is ignored: the loss scale is not dynamic",
     ]);

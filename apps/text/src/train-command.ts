@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import { balancedPositives, noteRange, recipeFor } from "@halfstep/trainer";
+import { balancedPositives, noteRange, recipeFor, scalerOptionsFor } from "@halfstep/trainer";
 import { classWeightsOf, openRun, type Settings, say, UsageError } from "@halfstep/trainer/cli";
 import { classSections } from "@halfstep/trainer/report";
 import type { TrainCommand } from "./commands.js";
@@ -32,7 +32,11 @@ import type { WordFeatures } from "./word-features.js";
 /** Trains and tests a model, one on each fold, or tests the model that is there. */
 export async function trainCommand(options: TrainCommand): Promise<number> {
   const { fold, precision, out: model } = options;
-  if (options.staticLossScale !== undefined && recipeFor(precision).lossScale === 1)
+  const { staticLossScale } = options;
+  if (
+    staticLossScale !== undefined &&
+    scalerOptionsFor(recipeFor(precision), { staticLossScale }).enabled === false
+  )
     say(`--loss_scale is ignored: ${precision} needs none; --fp16 does`);
   const { testData = options.data } = options;
   if (!options.isTraining)

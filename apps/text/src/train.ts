@@ -215,15 +215,9 @@ function newModules(model: Module, fresh: readonly string[] = []): readonly stri
   return [...new Set([...heads, ...(hasNewPooler ? ["bert.pooler"] : [])])];
 }
 
-function scalerOptions({
-  precision,
-  initScale,
-  staticLossScale,
-}: TrainingSettings): GradScalerOptions {
+function scalerOptions({ precision, ...flags }: TrainingSettings): GradScalerOptions {
   return {
-    ...scalerOptionsFor(recipeFor(precision)),
-    ...(initScale !== undefined && { initScale }),
-    ...(staticLossScale !== undefined && { preset: "static", initScale: staticLossScale }),
+    ...scalerOptionsFor(recipeFor(precision), flags),
     // The loop reads outcomes itself, together with the losses.
     outcomeSchedule: false,
   };

@@ -25,14 +25,13 @@ export interface LossScaleFlags {
 
 /**
  * The options of `GradScaler` for a recipe. Flags override them where the recipe scales or computes in float16; the range of
- * float32 and bfloat16 suffices without.
+ * float32 and bfloat16 suffices without. In float16 a scale of 1 is one, too: steps that overflow are skipped.
  */
 export function scalerOptionsFor(
   { lossScale, compute }: Recipe,
   { staticLossScale, initScale }: LossScaleFlags = {},
 ): GradScalerOptions {
-  const isScaled = lossScale !== 1 || (compute === "float16" && staticLossScale !== undefined);
-  if (!isScaled) return { enabled: false };
+  if (lossScale === 1 && compute !== "float16") return { enabled: false };
   if (staticLossScale !== undefined) return { preset: "static", initScale: staticLossScale };
   if (lossScale !== "dynamic") return { preset: "static", initScale: lossScale };
   return initScale === undefined ? {} : { initScale };
