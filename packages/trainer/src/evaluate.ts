@@ -1,9 +1,11 @@
 import type { CompileProgress } from "@halfstep/device";
 import { argmax, crossEntropy, noGrad, type Runtime, type Tensor, topK } from "@halfstep/tensor";
-import type { Batches } from "./batch-source.js";
-import { type Kinds, requireKinds } from "./option-kinds.js";
+import { type Batches, BatchSource } from "./batch-source.js";
+import { type Kinds, requireKinds, said } from "./option-kinds.js";
 import { inPrecision, type TrainingPrecision } from "./precision.js";
+import { atOnce, Reports } from "./reports.js";
 import { requireOptions } from "./required-options.js";
+import { aborted } from "./until-aborted.js";
 
 /** Options of evaluating a model. */
 export interface EvaluateOptions<Batch> {
@@ -19,12 +21,15 @@ export interface EvaluateOptions<Batch> {
   readonly topK?: number | undefined;
   /**
    * Called for each batch with the likeliest class of each sample, for custom metrics. The next batch is made before: where they share an
-   * array, as with `gatherImages(…, into)`, it has the numbers of the next one.
+   * array, as with `gatherImages(…, into)`, it has the numbers of the next one. A promise that it returns is awaited before the next call.
    */
   readonly onBatch?: ((batch: Batch, predictions: Uint32Array) => void) | undefined;
-  /** Called while a batch waits for programs that it is the first to need. */
+  /** Called while a batch waits for programs that it is the first to need. Promises that it returns are awaited at the end. */
   readonly onCompile?: ((progress: CompileProgress) => void) | undefined;
-  /** Ends the evaluation after the current batch, with the figures so far. */
+  /**
+   * Ends the evaluation after the current batch, with the figures so far. A wait for `batches` ends as well, and errors of the loader do not
+   * count after the signal. Where no batch had come, `samples` is 0 and the figures are NaN.
+   */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -67,7 +72,7 @@ export async function evaluate<Batch>(
   requireKinds("evaluate()", options, kinds);
   const { runtime, precision, topK: guesses, signal, onCompile } = options;
   if (guesses !== undefined && !(Number.isSafeInteger(guesses) && guesses >= 1))
-    throw new RangeError(`topK is ${guesses}: it must be a whole number from 1 on`);
+    throw new RangeError(`topK is ${said(guesses)}: it must be a whole number from 1 on`);
   let first = 0;
   let among = 0;
   let loss = 0;
@@ -75,23 +80,20 @@ export async function evaluate<Batch>(
   let hasBegun = false;
   let isAborted = false;
   let underWay: Promise<void> = Promise.resolve();
-  for await (const batch of options.batches) {
-    // The first batch is always evaluated.
-    if (signal?.aborted && hasBegun) {
-      isAborted = true;
-      break;
-    }
-    hasBegun = true;
+  const reports = new Reports();
+  const evaluateNext = async (batch: Batch): Promise<void> => {
     // They are compared while the next batch is made, perhaps in the same array.
-    const labels = options.labels(batch).slice();
+    const labels = atOnce("labels()", options.labels(batch)).slice();
     const record = () => {
-      const logits = inPrecision(precision, () => options.logits(batch));
+      const logits = inPrecision(precision, () => atOnce("logits()", options.logits(batch)));
       return {
         best: bestOf(logits, guesses),
         losses: crossEntropy(logits, runtime.tensor(labels), { reduction: "none" }),
       };
     };
-    const results = await runtime.step(() => noGrad(record), { onCompile });
+    const results = await runtime.step(() => noGrad(record), {
+      onCompile: onCompile && ((progress) => reports.add(onCompile(progress))),
+    });
     await underWay;
     underWay = (async () => {
       using best = results.best;
@@ -106,13 +108,27 @@ export async function evaluate<Batch>(
         loss += nats[i] as number;
       }
       samples += labels.length;
-      options.onBatch?.(batch, predictions);
+      await options.onBatch?.(batch, predictions);
     })();
     // The next await throws a failure; until then it must not count as unhandled.
     underWay.catch(() => {});
+  };
+  const source = new BatchSource(options.batches, signal);
+  try {
+    for (;;) {
+      const taken = await source.take(1);
+      // The first batch is always evaluated.
+      isAborted = taken === aborted || (taken.length > 0 && hasBegun && signal?.aborted === true);
+      if (taken === aborted || taken.length === 0 || isAborted) break;
+      hasBegun = true;
+      await evaluateNext(await (taken[0] as Batch));
+    }
+  } finally {
+    await source.close();
   }
   await underWay;
-  if (samples === 0)
+  await reports.settled();
+  if (samples === 0 && !isAborted)
     throw new RangeError(
       "evaluate() got no samples: its batches may be an iterator that is used up",
     );

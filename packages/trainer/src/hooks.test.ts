@@ -377,7 +377,7 @@ describe("hooks", () => {
         "evaluate() of evaluateEvery() gave no loss, which is a number",
       );
     await expect(failing({ evaluate: async () => ({}), score: () => "1" })).rejects.toThrow(
-      "score() of evaluateEvery() gave 1: it must give a number",
+      'score() of evaluateEvery() gave "1": it must give a number',
     );
   });
 

@@ -2,7 +2,8 @@ import type { CompileProgress } from "@halfstep/device";
 import type { StepOutcome } from "@halfstep/grad-scaler";
 import { evaluationMode, type Module } from "@halfstep/nn";
 import type { Evaluation } from "./evaluate.js";
-import { type Kinds, requireKinds } from "./option-kinds.js";
+import { type Kinds, requireKinds, said } from "./option-kinds.js";
+import { atOnce } from "./reports.js";
 import { requireOptions } from "./required-options.js";
 import type { Stateful } from "./stateful.js";
 import type { EvaluationMetrics, StepMetrics } from "./summary.js";
@@ -41,13 +42,19 @@ export interface Training {
 export interface TrainingHook extends Partial<Stateful> {
   /** Whether the ranks of a job have to take equally many steps: training refuses `onOverflow: "retry"` then. Default false. */
   readonly needsEqualSteps?: boolean;
-  /** Called inside each recorded step, after the optimizer's step: `record: () => ema.update()`. It must not wait. */
+  /** Called inside each recorded step, after the optimizer's step: `record: () => ema.update()`. A promise is refused with a TypeError. */
   readonly record?: () => void;
-  /** Called while a step waits for programs that it is the first to need: at the beginning and after each program. */
+  /**
+   * Called while a step waits for programs that it is the first to need: at the beginning and after each program. Promises count as
+   * those of `onStep` do.
+   */
   readonly onCompile?: (progress: CompileProgress) => void;
-  /** Called for every step, in order, up to `reportInterval` steps late. */
+  /**
+   * Called for every step, in order, up to `reportInterval` steps late. Training does not wait for a promise that it returns. A rejection of
+   * it ends training as an error does; the end of training waits for all.
+   */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
-  /** Called for every evaluation, in order with the steps. */
+  /** Called for every evaluation, in order with the steps. Promises count as those of `onStep` do. */
   readonly onEvaluation?: (metrics: EvaluationMetrics) => void;
   /**
    * Called before the states for a checkpoint are collected: gives this process what others have of them. All ranks of a job save at the
@@ -61,9 +68,12 @@ export interface TrainingHook extends Partial<Stateful> {
    * function that had ended training decides anew: it calls `stop()` again, or training goes on.
    */
   readonly onResume?: (training: Training) => void | Promise<void>;
-  /** Called once when training ends, but for an error, behind the last step and before it is saved. */
+  /** Called once when training ends behind a step, but for an error, and before it is saved. */
   readonly onEnd?: () => void | Promise<void>;
-  /** Called after each submitted step. Training continues when it resolves. */
+  /**
+   * Called after each submitted step. Training continues when it resolves. Where a signal comes while the batch after the last step is awaited,
+   * it is unknown whether the epoch ends; hooks are called for that step when training goes on from its checkpoint.
+   */
   readonly afterStep?: (training: Training) => void | Promise<void>;
 }
 
@@ -81,6 +91,7 @@ export interface EvaluationOptions<E> {
   readonly minDelta?: number;
   /** Early stopping: training ends after so many evaluations in a row without improvement. Default: never. */
   readonly patience?: number;
+  /** Called with each result. A promise that it returns is awaited. */
   readonly onResult?: (evaluation: E, at: EvaluatedAt) => void;
   /** The values for the log. Default: the numeric members of an evaluation. */
   readonly values?: (evaluation: E) => Readonly<Record<string, number>>;
@@ -139,9 +150,11 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
   const score = options.score ?? ((evaluation: E) => (evaluation as Partial<Evaluation>)?.loss);
   requireEvery("every", every);
   if (mode !== "min" && mode !== "max")
-    throw new RangeError(`mode is ${JSON.stringify(mode)}: it must be "min" or "max"`);
-  if (!(patience >= 1)) throw new RangeError(`patience is ${patience}: it must be at least 1`);
-  if (!(minDelta >= 0)) throw new RangeError(`minDelta is ${minDelta}: it must be at least 0`);
+    throw new RangeError(`mode is ${said(mode)}: it must be "min" or "max"`);
+  if (!(patience >= 1))
+    throw new RangeError(`patience is ${said(patience)}: it must be at least 1`);
+  if (!(minDelta >= 0))
+    throw new RangeError(`minDelta is ${said(minDelta)}: it must be at least 0`);
   let state: EvaluationState = { best: null, bestStep: 0, worse: 0 };
   let isPending = false;
   const isBetter = (value: number): boolean =>
@@ -166,11 +179,11 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
       return;
     }
     isPending = false;
-    const value = score(evaluation);
+    const value = atOnce("score() of evaluateEvery()", score(evaluation));
     if (typeof value !== "number")
       throw new TypeError(
         options.score
-          ? `score() of evaluateEvery() gave ${value}: it must give a number`
+          ? `score() of evaluateEvery() gave ${said(value)}: it must give a number`
           : "evaluate() of evaluateEvery() gave no loss, which is a number: give one, or the option score",
       );
     const isBest = isBetter(value);
@@ -178,8 +191,10 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
     state = isBest
       ? { best: value, bestStep: step, worse: 0 }
       : { ...state, worse: state.worse + 1 };
-    options.onResult?.(evaluation, { step, epochs, score: value, isBest });
-    await training.evaluated(values(evaluation), { best: isBest });
+    await options.onResult?.(evaluation, { step, epochs, score: value, isBest });
+    await training.evaluated(atOnce("values() of evaluateEvery()", values(evaluation)), {
+      best: isBest,
+    });
     if (isBest) training.save({ best: true });
     if (state.worse >= patience) training.stop();
   };
@@ -254,7 +269,7 @@ export function requireHooks(hooks: Readonly<Record<string, TrainingHook>>): voi
     for (const member of given)
       if (typeof hook[member] !== "function")
         throw new TypeError(
-          `${member} of the hook ${name} is ${hook[member]}: it must be a function`,
+          `${member} of the hook ${name} is ${said(hook[member])}: it must be a function`,
         );
   }
 }

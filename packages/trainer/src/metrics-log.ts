@@ -1,6 +1,7 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { parseJson } from "./checkpoint/manifest.js";
+import type { Locate } from "./files/located.js";
 import type { MetricsLine } from "./summary.js";
 
 /** The most bytes of a line; `RunFolder` writes some hundred. */
@@ -9,14 +10,18 @@ const longestLine = 2 ** 20;
 /**
  * Reads the lines of a `metrics.jsonl` lazily.
  * @param bytes that are read. Default: all
+ * @param locate finds the file. Default: by its path
  * @throws CheckpointError where a line was not written by `RunFolder`
  */
 export function* readMetrics(
   path: string,
-  bytes: number = Number.POSITIVE_INFINITY,
+  {
+    bytes = Number.POSITIVE_INFINITY,
+    locate = (each) => each,
+  }: { readonly bytes?: number; readonly locate?: Locate } = {},
 ): Generator<MetricsLine> {
   let number = 0;
-  for (const text of linesOf(path, bytes)) {
+  for (const text of linesOf(locate(path), bytes)) {
     number++;
     if (text === "") continue;
     const line = text === undefined ? undefined : parseJson(text);

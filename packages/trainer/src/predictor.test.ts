@@ -95,6 +95,9 @@ describe("Predictor", () => {
   it("says what is wrong, and goes on afterwards", async () => {
     const runtime = cpuRuntime();
     expect(() => predictorOf(runtime, { batchSize: 0 })).toThrow("batchSize is 0");
+    expect(() => predictorOf(runtime, { batchSize: "4" as never })).toThrow('batchSize is "4"');
+    const late = predictorOf(runtime, { forward: (async () => {}) as never }).predictor;
+    await expect(late.predict(samplesOf(1))).rejects.toThrow("forward() gave a promise: it must");
     const flat = predictorOf(runtime, { forward: () => runtime.full([3], 1) }).predictor;
     await expect(flat.predict(samplesOf(2))).rejects.toThrow(
       "a tensor of shape [3] for 2 samples: its first dimension must be theirs",
@@ -116,6 +119,39 @@ describe("Predictor", () => {
     await running;
     broken.predictor.dispose();
     await expect(broken.predictor.predict(samplesOf(1))).rejects.toThrow("after dispose()");
+  });
+
+  it("refuses samples that the iterable has written over each other, where they share a batch", async () => {
+    const runtime = cpuRuntime();
+    const samples = samplesOf(5);
+    function* reusing() {
+      const one = new Float32Array(features);
+      for (const sample of samples) {
+        one.set(sample);
+        yield one;
+      }
+    }
+    const { predictor } = predictorOf(runtime, { batchSize: 2 });
+    await expect(predictor.predict(reusing())).rejects.toThrow(
+      "sample 1 of 2 of a batch has changed since it was taken: the samples of a batch are used together, so each needs memory of its own, or take batchSize: 1",
+    );
+    const alone = predictorOf(runtime, { batchSize: 1 }).predictor;
+    expect(await alone.predict(reusing())).toEqual(await alone.predict(samples));
+    const [first] = samples as [Sample];
+    expect(await predictor.predict([first, first, first])).toHaveLength(3);
+
+    const lists = new Predictor<readonly number[]>({
+      ...{ runtime, model: network(runtime), batchSize: 4 },
+      forward: (rows) => runtime.tensor(rows.flat(), [rows.length, 2]),
+    });
+    function* renewing() {
+      const list = [0, 0];
+      for (let i = 0; i < 3; i++) {
+        list[0] = i;
+        yield list;
+      }
+    }
+    await expect(lists.predict(renewing())).rejects.toThrow("sample 1 of 3 of a batch has changed");
   });
 
   it("serves calls that overlap, also within a stream, and gives the model its mode back after the last", async () => {

@@ -4,9 +4,11 @@ import { bytesFor } from "@halfstep/formats/dtypes";
 import { applyRecipe, evaluationMode, type Module } from "@halfstep/nn";
 import { noGrad, type Runtime, Tensor } from "@halfstep/tensor";
 import { DeviceClock } from "./device-clock.js";
-import { type Kinds, requireKinds } from "./option-kinds.js";
+import { type Kinds, requireKinds, said } from "./option-kinds.js";
+import { type Fingerprint, fingerprintOf, isOverwritten } from "./overwritten-batch.js";
 import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision, recipeFor, type TrainingPrecision } from "./precision.js";
+import { atOnce } from "./reports.js";
 import { requireOptions } from "./required-options.js";
 
 /** Options of a predictor. */
@@ -24,7 +26,8 @@ export interface PredictorOptions<Sample, Output, Result> {
   readonly batchSize: number;
   /**
    * Reads the results of the samples, one for each, from what `forward` has returned; its tensors are disposed afterwards.
-   * Default: for one tensor [samples, …], a typed array of each sample's elements.
+   * Default: for one tensor [samples, …], a typed array of each sample's elements. The samples of the next batch are made before: where they
+   * are written over these, `read` finds those.
    */
   readonly read?: (output: Output, samples: readonly Sample[]) => Promise<readonly Result[]>;
   /** The recipe that is already applied to the model. Default: the dtype of its parameters. */
@@ -98,7 +101,7 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
     requireKinds("Predictor", options, kinds);
     const { batchSize, precision, device } = options;
     if (!Number.isSafeInteger(batchSize) || batchSize < 1)
-      throw new RangeError(`batchSize is ${batchSize}: it must be a whole number from 1 on`);
+      throw new RangeError(`batchSize is ${said(batchSize)}: it must be a whole number from 1 on`);
     this.#options = options;
     this.#precision = precision === undefined ? undefined : recipeFor(precision);
     this.#phases = new PhaseMeter(device);
@@ -135,8 +138,9 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
   }
 
   /**
-   * The results of samples, in their order. Calls may overlap, as requests to a server do: each has batches of its own, which take turns.
-   * @throws Error after `dispose()`. RangeError where `read` gives another number of results. The errors of `forward`, `read` and samples.
+   * The results of samples, in their order. The samples of a batch are used together, so each needs memory of its own. Calls may overlap, as requests to a server do: each has batches of its own, which take turns.
+   * @throws Error after `dispose()`. TypeError where the iterable has written a sample over another one of its batch.
+   * RangeError where `read` gives another number of results. The errors of `forward`, `read` and samples.
    */
   async predict(samples: Iterable<Sample> | AsyncIterable<Sample>): Promise<Result[]> {
     const results: Result[] = [];
@@ -205,8 +209,8 @@ export class Predictor<Sample, Output = Tensor, Result = Row> {
     const record = (): Output =>
       noGrad(() =>
         this.#precision
-          ? inPrecision(this.#precision, () => forward(batch) as never)
-          : forward(batch),
+          ? inPrecision(this.#precision, () => atOnce("forward()", forward(batch)) as never)
+          : atOnce("forward()", forward(batch)),
       );
     const endSample = this.#clock?.begin();
     const output = await this.#timed(
@@ -271,13 +275,26 @@ async function* batched<Sample>(
   size: number,
 ): AsyncGenerator<readonly Sample[]> {
   let batch: Sample[] = [];
+  let fingerprints: Fingerprint[] = [];
   for await (const sample of samples) {
     batch.push(sample);
+    if (size > 1) fingerprints.push(fingerprintOf(sample));
     if (batch.length < size) continue;
+    requireIntact(fingerprints);
     yield batch;
     batch = [];
+    fingerprints = [];
   }
+  requireIntact(fingerprints);
   if (batch.length > 0) yield batch;
+}
+
+function requireIntact(samples: readonly Fingerprint[]): void {
+  const overwritten = samples.findIndex(isOverwritten);
+  if (overwritten >= 0)
+    throw new TypeError(
+      `sample ${overwritten + 1} of ${samples.length} of a batch has changed since it was taken: the samples of a batch are used together, so each needs memory of its own, or take batchSize: 1`,
+    );
 }
 
 /** The elements of each sample of a tensor [samples, …]. */

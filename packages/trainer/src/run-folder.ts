@@ -18,8 +18,9 @@ import { CheckpointFolder, type CheckpointFolderOptions } from "./checkpoint/che
 import { isOwnName, suffixes } from "./checkpoint/checkpoint-name.js";
 import { machine, versions } from "./environment.js";
 import { StorageError, storing } from "./errors.js";
+import { type Locate, locateFrom } from "./files/located.js";
 import { makeDirectory } from "./files/make-directory.js";
-import { writeWholeFile } from "./files/whole-file.js";
+import { writeLocatedFile } from "./files/whole-file.js";
 import { mayBeMetrics, readMetrics } from "./metrics-log.js";
 import { requireKinds } from "./option-kinds.js";
 import { type ReportOptions, renderReport } from "./report/render-report.js";
@@ -39,7 +40,8 @@ export interface LogState {
 
 /**
  * The folder of one run: `metrics.jsonl` grows with every step and evaluation, `checkpoints/` has its checkpoints, and `summary.json` and
- * `report.html` appear at the end, whole or not at all. No other run can use the folder until it is finished or closed.
+ * `report.html` appear at the end, whole or not at all. No other run can use the folder until it is finished or closed. It stays in its place
+ * where the process changes its working directory.
  *
  * As a part of checkpoints (`parts: { model, optimizer, log: folder }`) it truncates `metrics.jsonl` to its length when the checkpoint
  * was saved, so that a resumed run writes the same log as an uninterrupted one.
@@ -50,6 +52,7 @@ export class RunFolder {
   /** The first step, or the first checkpoint, of a run that was not resumed removes those of the run before. */
   readonly removesEarlierRun: boolean = true;
   readonly #metricsPath: string;
+  readonly #locate: Locate;
   readonly #lock: RunLock;
   #file: number | undefined;
   #isStarted = false;
@@ -67,13 +70,14 @@ export class RunFolder {
       ...{ keep: "any", fileSystem: "any", onNote: "function" },
     });
     this.directory = directory;
+    this.#locate = locateFrom(directory);
     this.#metricsPath = join(directory, "metrics.jsonl");
     this.checkpoints = new CheckpointFolder(join(directory, "checkpoints"), others);
     storing(directory, () => makeDirectory(directory));
     this.#lock = new RunLock(directory);
     try {
       this.#refuseOthers();
-      this.#file = storing(this.#metricsPath, () => openLog(this.#metricsPath));
+      this.#file = storing(this.#metricsPath, () => openLog(this.#locate(this.#metricsPath)));
     } catch (error) {
       this.#lock.release();
       throw error;
@@ -123,7 +127,7 @@ export class RunFolder {
         `${this.#metricsPath} has ${size} bytes, and had ${bytes} when the checkpoint was saved: restore it, or train anew`,
       );
     // Validates the log now, not in the report after hours of training.
-    if (bytes > 0) for (const _ of readMetrics(this.#metricsPath, bytes));
+    if (bytes > 0) for (const _ of readMetrics(this.#metricsPath, { bytes, locate: this.#locate }));
     this.#resumed = bytes;
     this.#isStarted = false;
   }
@@ -143,7 +147,7 @@ export class RunFolder {
     const whole = { ...head, versions: versions(), machine: machine(), runs };
     try {
       await this.#write("summary.json", `${JSON.stringify(whole, undefined, 2)}\n`);
-      const metrics = [...readMetrics(this.#metricsPath)];
+      const metrics = [...readMetrics(this.#metricsPath, { locate: this.#locate })];
       await this.#write("report.html", await renderReport(whole, metrics, options));
       return whole;
     } finally {
@@ -182,24 +186,26 @@ export class RunFolder {
 
   /** Refuses a folder in which a file of another program would be replaced. Runs write their log before any result. */
   #refuseOthers(): void {
-    const log = lstatSync(this.#metricsPath, { throwIfNoEntry: false });
-    if (log?.isFile() && !mayBeMetrics(this.#metricsPath)) refuseFile(this.#metricsPath);
+    const place = this.#locate(this.#metricsPath);
+    const log = lstatSync(place, { throwIfNoEntry: false });
+    if (log?.isFile() && !mayBeMetrics(place)) refuseFile(this.#metricsPath);
     if (log) return;
     for (const name of ["summary.json", "report.html"]) {
       const path = join(this.directory, name);
-      if (existsSync(path)) refuseFile(path);
+      if (existsSync(this.#locate(path))) refuseFile(path);
     }
   }
 
   /** Checkpoints are removed first, so that none refers to a removed log: also those in folders of several runs. Other files stay. */
   #removeCheckpoints(): void {
     const { directory } = this.checkpoints;
+    const place = this.#locate(directory);
     storing(directory, () => {
-      if (!existsSync(directory)) return;
-      for (const entry of readdirSync(directory, { withFileTypes: true }))
+      if (!existsSync(place)) return;
+      for (const entry of readdirSync(place, { withFileTypes: true }))
         if (entry.isDirectory() && !isOwnName(entry.name))
-          removeCheckpointsIn(join(directory, entry.name));
-      removeCheckpointsIn(directory);
+          removeCheckpointsIn(join(place, entry.name));
+      removeCheckpointsIn(place);
     });
   }
 
@@ -207,14 +213,14 @@ export class RunFolder {
     // Results, and partial files of interrupted processes.
     const isResult = (name: string): boolean =>
       /^(summary\.json|report\.html)(\.[0-9a-f]{8}\.partial)?$/.test(name);
-    for (const name of readdirSync(this.directory).filter(isResult)) {
+    for (const name of readdirSync(this.#locate(this.directory)).filter(isResult)) {
       const path = join(this.directory, name);
-      storing(path, () => rmSync(path, { force: true }));
+      storing(path, () => rmSync(this.#locate(path), { force: true }));
     }
   }
 
   #write(name: string, content: string): Promise<void> {
-    return writeWholeFile(join(this.directory, name), content);
+    return writeLocatedFile(join(this.directory, name), content, this.#locate);
   }
 }
 

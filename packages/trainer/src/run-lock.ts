@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { parseJson } from "./checkpoint/manifest.js";
 import { StorageError, storing } from "./errors.js";
+import { type Locate, locateFrom } from "./files/located.js";
 
 /** The process that holds a lock. */
 interface Holder {
@@ -23,6 +24,7 @@ export class RunLock {
   /** A line about a lock that was taken over, for users of the program. */
   readonly note: string | undefined;
   readonly #path: string;
+  readonly #locate: Locate;
   readonly #token: string = randomUUID();
   readonly #release = (): void => this.release();
   #isHeld = true;
@@ -33,15 +35,16 @@ export class RunLock {
    * invalid
    */
   constructor(directory: string) {
+    this.#locate = locateFrom(directory);
     this.#path = join(directory, "run.lock");
     const own = `${this.#path}.${this.#token}`;
     storing(this.#path, () =>
-      writeFileSync(own, `${JSON.stringify(this.#holder())}\n`, { flag: "wx" }),
+      writeFileSync(this.#locate(own), `${JSON.stringify(this.#holder())}\n`, { flag: "wx" }),
     );
     try {
       this.note = this.#take(directory, own);
     } finally {
-      rmSync(own, { force: true });
+      rmSync(this.#locate(own), { force: true });
     }
     // A second signal ends the process at once and must not leave a lock; only SIGKILL and power cuts do.
     process.once("exit", this.#release);
@@ -52,14 +55,15 @@ export class RunLock {
     if (!this.#isHeld) return;
     this.#isHeld = false;
     process.off("exit", this.#release);
-    if (readHolder(this.#path)?.token === this.#token) rmSync(this.#path, { force: true });
+    if (readHolder(this.#path, this.#locate)?.token === this.#token)
+      rmSync(this.#locate(this.#path), { force: true });
   }
 
   #take(directory: string, own: string): string | undefined {
     let note: string | undefined;
     for (;;) {
       if (this.#link(own)) return note;
-      const holder = readHolder(this.#path);
+      const holder = readHolder(this.#path, this.#locate);
       if (holder === undefined) continue;
       const isOther = holder.host !== hostname();
       if (isOther || isAlive(holder))
@@ -75,7 +79,7 @@ export class RunLock {
   #link(own: string): boolean {
     return storing(this.#path, () => {
       try {
-        linkSync(own, this.#path);
+        linkSync(this.#locate(own), this.#locate(this.#path));
         return true;
       } catch (error) {
         if (isCode(error, "EEXIST")) return false;
@@ -83,7 +87,7 @@ export class RunLock {
         if (!isCode(error, "EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP")) throw error;
       }
       try {
-        writeFileSync(this.#path, readFileSync(own), { flag: "wx" });
+        writeFileSync(this.#locate(this.#path), readFileSync(this.#locate(own)), { flag: "wx" });
         return true;
       } catch (error) {
         if (isCode(error, "EEXIST")) return false;
@@ -96,14 +100,14 @@ export class RunLock {
   #removeStale(stale: Holder): boolean {
     const aside = `${this.#path}.${this.#token}.stale`;
     try {
-      renameSync(this.#path, aside);
+      renameSync(this.#locate(this.#path), this.#locate(aside));
     } catch (error) {
       if (isCode(error, "ENOENT")) return false;
       throw new StorageError(this.#path, error);
     }
-    const isStale = readHolder(aside)?.token === stale.token;
-    if (!isStale) linkSync(aside, this.#path);
-    rmSync(aside, { force: true });
+    const isStale = readHolder(aside, this.#locate)?.token === stale.token;
+    if (!isStale) linkSync(this.#locate(aside), this.#locate(this.#path));
+    rmSync(this.#locate(aside), { force: true });
     return isStale;
   }
 
@@ -118,12 +122,15 @@ export class RunLock {
 const lockLimit = 4096;
 
 /** Undefined where there is no lock. */
-function readHolder(path: string): Holder | undefined {
+function readHolder(path: string, locate: Locate): Holder | undefined {
+  const place = locate(path);
   try {
     // Refuses pipes, on which reads would wait, and links, which may be dangling.
-    const stats = lstatSync(path);
+    const stats = lstatSync(place);
     const holder =
-      stats.isFile() && stats.size <= lockLimit ? parseJson(readFileSync(path, "utf8")) : undefined;
+      stats.isFile() && stats.size <= lockLimit
+        ? parseJson(readFileSync(place, "utf8"))
+        : undefined;
     if (isHolder(holder)) return holder;
   } catch (error) {
     if (isCode(error, "ENOENT")) return undefined;

@@ -6,8 +6,9 @@ import { CheckpointError } from "./checkpoint/checkpoint-error.js";
 import { requireEvery, requireHooks } from "./hooks.js";
 import { changedOptions, hyperparametersOf } from "./hyperparameters.js";
 import { requireKnownOptions } from "./known-options.js";
-import type { Kinds } from "./option-kinds.js";
+import { type Kinds, said } from "./option-kinds.js";
 import { recipeFor } from "./precision.js";
+import { Reports } from "./reports.js";
 import { requireOptions } from "./required-options.js";
 import { sha256OfText } from "./sha256.js";
 import type { TrainOptions } from "./train.js";
@@ -43,11 +44,10 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
   requireKnownOptions(options, kinds);
   requireNoRegion();
   const { optimizer, scaler, onOverflow = "skip", accumulate = 1, hooks = {} } = options;
-  const { checkpoints } = options;
+  const reports = new Reports();
+  const checkpoints = options.checkpoints && reportingTo(reports, options.checkpoints);
   if (onOverflow !== "skip" && onOverflow !== "retry")
-    throw new RangeError(
-      `onOverflow is ${JSON.stringify(onOverflow)}: it must be "skip" or "retry"`,
-    );
+    throw new RangeError(`onOverflow is ${said(onOverflow)}: it must be "skip" or "retry"`);
   requireHooks(hooks);
   if (onOverflow === "retry" && !(scaler.enabled && scaler.rule.dynamic))
     throw new RangeError(
@@ -59,7 +59,7 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
       `onOverflow is "retry", by which one rank takes more steps than others, and ${counting} exchanges after equally many: use "skip"`,
     );
   if (!Number.isSafeInteger(accumulate) || accumulate < 1)
-    throw new RangeError(`accumulate is ${accumulate}: it must be a whole number from 1 on`);
+    throw new RangeError(`accumulate is ${said(accumulate)}: it must be a whole number from 1 on`);
   requireCount("epochs", options.epochs);
   if (options.maxSteps !== undefined) requireCount("maxSteps", options.maxSteps);
   if (checkpoints?.every) requireEvery("checkpoints.every", checkpoints.every);
@@ -83,7 +83,7 @@ export async function startRun<Batch>(options: TrainOptions<Batch>): Promise<Tra
   // A scaler that was used before, or has loaded a state, continues its count.
   const { scale = 1, step: counted = 0 } = await scaler.stateDict();
   const state: TrainingState = restored ?? { ...setting, ...beginning, scale };
-  const place = { state, setting, stepsBefore: counted - state.step };
+  const place = { state, setting, stepsBefore: counted - state.step, reports };
   return new TrainingRun(options, place, restored && checkpoint);
 }
 
@@ -96,10 +96,18 @@ function requireNoRegion(): void {
   );
 }
 
+/** The same checkpoints, with promises of `onNote` among the reports. */
+const reportingTo = (reports: Reports, checkpoints: TrainingCheckpoints): TrainingCheckpoints => ({
+  ...checkpoints,
+  onNote: checkpoints.onNote && ((line) => reports.add(checkpoints.onNote?.(line))),
+});
+
 /** With NaN, training would never end. */
 function requireCount(name: string, count: number): void {
   if (!(Number.isSafeInteger(count) && count >= 0) && count !== Number.POSITIVE_INFINITY)
-    throw new RangeError(`${name} is ${count}: it must be a whole number from 0 on, or Infinity`);
+    throw new RangeError(
+      `${name} is ${said(count)}: it must be a whole number from 0 on, or Infinity`,
+    );
 }
 
 /** The checkpoint from which training continues; reports it, and the errors of newer ones. */

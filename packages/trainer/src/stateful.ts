@@ -1,4 +1,5 @@
 import type { Variable } from "@halfstep/tensor";
+import { said } from "./option-kinds.js";
 
 /**
  * An object with state in checkpoints: a module, an optimizer, a scaler, an average, a schedule, a run folder. A state is
@@ -34,7 +35,9 @@ export const savedGenerator = (generator: SeededGenerator): Stateful => ({
         `the generator was seeded with ${seed}, and this one with ${generator.seed}: use the same seed`,
       );
     if (!Number.isSafeInteger(offset) || offset < 0)
-      throw new RangeError(`the offset of the generator is ${offset}: it must be a whole number`);
+      throw new RangeError(
+        `the offset of the generator is ${said(offset)}: it must be a whole number`,
+      );
     generator.offset = offset;
   },
 });

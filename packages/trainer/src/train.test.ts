@@ -359,6 +359,10 @@ describe("what training cannot use", () => {
     [{ samples: () => undefined }, "samples() gave undefined for a batch: it must be a number"],
     [{ samples: () => Number.NaN }, "samples() gave NaN for a batch: it must be a number from 0"],
     [{ samples: () => -1, accumulate: 2 }, "samples() gave -1 for a batch"],
+    [{ epochs: "2" }, 'epochs is "2": it must be a whole number from 0 on, or Infinity'],
+    [{ maxSteps: "2" }, 'maxSteps is "2": it must be a whole number'],
+    [{ accumulate: "2" }, 'accumulate is "2": it must be a whole number from 1 on'],
+    [{ samples: () => "16" }, 'samples() gave "16" for a batch: it must be a number'],
     [{ onOverflow: "Retry" }, 'onOverflow is "Retry": it must be "skip" or "retry"'],
   ])("is refused in a line: %o", async (options, text) => {
     await expect(open().run(options as never)).rejects.toThrow(text);
@@ -378,6 +382,11 @@ describe("what training cannot use", () => {
     );
     // One at a time they may share memory, and the same batch may be used twice.
     await expect(open().run({ batches: reusing })).resolves.toMatchObject({ isAborted: false });
+    function* renewing(): Generator<Samples> {
+      const one = { features: batch.features, labels: batch.labels };
+      for (const samples of sampleBatches(4, 16, 0)) yield Object.assign(one, samples);
+    }
+    await expect(open().run({ batches: renewing, accumulate: 2 })).rejects.toThrow("has changed");
     const twice = [batch, batch, batch];
     await open().run({ batches: () => twice, accumulate: 2 });
   });

@@ -48,7 +48,7 @@ export interface TrainOptions<Batch> {
   readonly batchesFrom?: ((epoch: number, first: number) => Batches<Batch>) | undefined;
   /**
    * Number of batches in one step: gradients are those of their mean loss. The last step of an epoch has the remaining batches. Each batch
-   * of a step needs arrays of its own. Default 1.
+   * of a step needs memory of its own. Default 1.
    */
   readonly accumulate?: number | undefined;
   /**
@@ -79,11 +79,17 @@ export interface TrainOptions<Batch> {
   readonly onOverflow?: "skip" | "retry";
   /** Continues after a step that was applied although its loss was not finite. Default false: training fails. */
   readonly allowNonFiniteLoss?: boolean | undefined;
-  /** Called for every step, in order, up to `reportInterval` steps late, when its outcome was read from the device. */
+  /**
+   * Called for every step, in order, up to `reportInterval` steps late, when its outcome was read from the device. Training does not wait for a
+   * promise that it returns. A rejection of it ends training as an error does; the end of training waits for all.
+   */
   readonly onStep?: (metrics: StepMetrics, outcome: StepOutcome | undefined) => void;
-  /** Called for every evaluation that a hook reports, in order with the steps. */
+  /** Called for every evaluation that a hook reports, in order with the steps. Promises count as those of `onStep` do. */
   readonly onEvaluation?: (metrics: EvaluationMetrics) => void;
-  /** Ends training after the current step or micro-step; with `checkpoints`, the state is saved. */
+  /**
+   * Ends training after the current step or micro-step; with `checkpoints`, the state is saved. A wait for `batches` ends as well, and errors
+   * of the loader do not count after the signal: it may obey the same one. With `reduce`, training waits for the loader.
+   */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -123,9 +129,10 @@ export interface TrainResult {
  * Resumed from a checkpoint, in this process or another, it continues with the same bits as an uninterrupted run: parameters, optimizer,
  * scaler, random numbers, batches, learning rates, reports.
  *
- * @throws TypeError where an option is missing or is no function, and RecordingError inside `noGrad()` or `autocast()`, which would have ended when steps are
- * recorded. DivergenceError after a step that was applied with a loss that is not finite; CheckpointError where a checkpoint does not fit;
- * StorageError where one cannot be saved; the errors of `loss`, `clip`, `onStep` and hooks. Earlier steps are reported first.
+ * @throws TypeError where an option is missing or is no function, and where `loss`, `samples`, `reduce`, `clip` or `record` gives a promise.
+ * RecordingError inside `noGrad()` or `autocast()`, which would have ended when steps are recorded. DivergenceError after a step that was
+ * applied with a loss that is not finite; CheckpointError where a checkpoint does not fit; StorageError where one cannot be saved. The errors
+ * of `loss`, `clip`, `onStep` and hooks, also those of promises of `onStep` and `onEvaluation`. Earlier steps are reported first.
  */
 export async function train<Batch>(options: TrainOptions<Batch>): Promise<TrainResult> {
   const run = await startRun(options);

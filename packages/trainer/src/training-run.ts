@@ -8,10 +8,12 @@ import { DeviceClock } from "./device-clock.js";
 import { DivergenceError } from "./errors.js";
 import { isDue, type Training, type TrainingHook } from "./hooks.js";
 import { hyperparametersOf } from "./hyperparameters.js";
+import { said } from "./option-kinds.js";
 import { PhaseMeter } from "./phase-meter.js";
 import { inPrecision } from "./precision.js";
 import { reportedRate } from "./reported-rate.js";
 import { lossValue, type MicroLoss, Reporter, reportInterval } from "./reporter.js";
+import { atOnce, type Listener, type Reports, toldToAll } from "./reports.js";
 import type { StatefulModel } from "./stateful.js";
 import { StepMeter } from "./step-meter.js";
 import type { EvaluationMetrics } from "./summary.js";
@@ -24,6 +26,7 @@ import {
   type TrainingCheckpoints,
   type TrainingState,
 } from "./training-state.js";
+import { aborted } from "./until-aborted.js";
 
 type Window = AccumulationWindow<Storage, Tensor, TrainableOptimizer, [count: number]>;
 
@@ -33,6 +36,8 @@ export interface Place {
   readonly setting: Setting;
   /** Steps that the scaler counted before training. */
   readonly stepsBefore: number;
+  /** Of callbacks that report. */
+  readonly reports: Reports;
 }
 
 /** One call of `train()`. */
@@ -40,6 +45,9 @@ export class TrainingRun<Batch> {
   readonly #options: TrainOptions<Batch>;
   readonly #hooks: Readonly<Record<string, TrainingHook>>;
   readonly #reporter: Reporter;
+  readonly #reports: Reports;
+  readonly #tellEvaluation: Listener<[metrics: EvaluationMetrics]>;
+  readonly #tellCompile: Listener<[progress: CompileProgress]>;
   readonly #meter: StepMeter;
   readonly #phases: PhaseMeter;
   readonly #clock: DeviceClock | undefined;
@@ -54,6 +62,9 @@ export class TrainingRun<Batch> {
   #micro: MicroLoss[] = [];
   #window: Window | undefined;
   #isAborted = false;
+  #hasEnded = false;
+  /** Whether hooks were not called after the last step, because the signal came before it was known whether the epoch ends with it. */
+  #owesHooks: boolean;
   #isStopped: boolean;
   /** The hook that has ended training. */
   #stoppedBy: string | undefined;
@@ -64,10 +75,10 @@ export class TrainingRun<Batch> {
 
   constructor(
     options: TrainOptions<Batch>,
-    { state, setting, stepsBefore }: Place,
+    { state, setting, stepsBefore, reports }: Place,
     checkpoint: Checkpoint | undefined,
   ) {
-    const { scaler, onStep, device, hooks = {}, allowNonFiniteLoss = false } = options;
+    const { scaler, device, hooks = {}, allowNonFiniteLoss = false } = options;
     this.#options = options;
     this.#hooks = hooks;
     this.#start = state;
@@ -79,8 +90,18 @@ export class TrainingRun<Batch> {
     this.#stoppedBy = state.stoppedBy;
     const decidesAnew = hooks[state.stoppedBy ?? ""]?.onResume !== undefined;
     this.#isStopped = state.isStopped && !decidesAnew;
-    this.#saved = `${state.step}.${state.microLosses.length}`;
-    const tell = toldToAll([onStep, ...Object.values(hooks).map((hook) => hook.onStep)]);
+    this.#owesHooks = state.owesHooks === true;
+    this.#saved = placeOf(state.step, state.microLosses.length, this.#owesHooks);
+    // Called as members: a hook may be an instance of a class.
+    const listeners: readonly TrainingHook[] = [options, ...Object.values(hooks)];
+    const toAll = <Told extends readonly unknown[]>(call: (hook: TrainingHook) => Listener<Told>) =>
+      toldToAll(listeners.map(call), reports);
+    const tell: NonNullable<TrainingHook["onStep"]> = toAll(
+      (hook) => (metrics, outcome) => hook.onStep?.(metrics, outcome),
+    );
+    this.#tellEvaluation = toAll((hook) => (metrics) => hook.onEvaluation?.(metrics));
+    this.#tellCompile = toAll((hook) => (progress) => hook.onCompile?.(progress));
+    this.#reports = reports;
     const lr = reportedRate(options.optimizer, options.lr);
     const reporting = { scaler, lr, precision: state.recipe, allowNonFiniteLoss, tell };
     this.#reporter = new Reporter(reporting, state, stepsBefore);
@@ -94,27 +115,35 @@ export class TrainingRun<Batch> {
     const isBetweenSteps = this.#start.microLosses.length === 0;
     if (this.#checkpoint && isBetweenSteps)
       await this.#callHooks("onResume", this.#batch === 0 && this.#epoch > 0);
-    while (!this.#isOver()) {
+    while (this.#owesHooks ? !this.#isCancelled() : !this.#isOver()) {
       const epoch = this.#epoch;
       const first = this.#batch;
       const isPositioned = first > 0 && batchesFrom !== undefined;
-      const source = new BatchSource(isPositioned ? batchesFrom(epoch, first) : batches(epoch));
+      const source = new BatchSource(
+        isPositioned ? batchesFrom(epoch, first) : batches(epoch),
+        this.#signalOfWaits(),
+      );
       try {
         if (!isPositioned) await this.#skip(source, first);
-        if (await this.#phases.during("data", () => source.hasNext())) {
-          while (this.#epoch === epoch && !this.#isOver()) await this.#stepFrom(source);
-        } else if (first === 0)
+        const hasNext = await this.#hasNext(source);
+        if (hasNext === undefined) break;
+        if (this.#owesHooks) await this.#endStep(hasNext);
+        else if (!hasNext && first === 0)
           throw new RangeError(
             `epoch ${epoch + 1} has no batches: give batches() new ones for each epoch, since a generator ends with its first`,
           );
-        else this.#endEpoch();
+        else if (!hasNext) this.#endEpoch();
+        while (this.#epoch === epoch && !this.#isOver()) await this.#stepFrom(source);
       } finally {
         await source.close();
       }
     }
+    this.#reports.check();
     const { checkpoints } = this.#options;
+    if (this.#step > this.#start.step && this.#micro.length === 0) await this.#end();
     if (this.#isAborted || (checkpoints?.atEnd ?? true)) await this.#save(false);
     await this.#reporter.flush();
+    await this.#reports.settled();
     this.#forgetWindow();
   }
 
@@ -159,14 +188,38 @@ export class TrainingRun<Batch> {
     return this.#isAborted;
   }
 
+  /** Whether training is over where hooks are still to be called after the last step. */
+  #isCancelled(): boolean {
+    this.#isAborted ||= this.#options.signal?.aborted ?? false;
+    return this.#isStopped || this.#isAborted;
+  }
+
+  /**
+   * The signal ends waits for the loader. Ranks of a job wait for theirs all the same: all of them have to end after the same step, with the
+   * same calls of hooks.
+   */
+  #signalOfWaits(): AbortSignal | undefined {
+    const { reduce, signal } = this.#options;
+    const isRank = reduce || Object.values(this.#hooks).some((hook) => hook.needsEqualSteps);
+    return isRank ? undefined : signal;
+  }
+
   async #skip(source: BatchSource<Batch>, count: number): Promise<void> {
     const skipped = await source.skip(count);
-    if (skipped < count && this.#checkpoint)
+    if (skipped !== aborted && skipped < count && this.#checkpoint)
       throw new CheckpointError(
         "misfit",
         this.#checkpoint.path,
         `was saved after ${count} batches of epoch ${this.#epoch + 1}, which has only ${skipped} now: train on the same data`,
       );
+  }
+
+  /** Whether the epoch has another batch; undefined where the signal has ended the wait for it. */
+  async #hasNext(source: BatchSource<Batch>): Promise<boolean | undefined> {
+    const hasNext = await this.#phases.during("data", () => source.hasNext());
+    if (hasNext !== aborted) return hasNext;
+    this.#isAborted = true;
+    return undefined;
   }
 
   #endEpoch(): void {
@@ -177,7 +230,12 @@ export class TrainingRun<Batch> {
   /** One step, with its repetitions under `onOverflow: "retry"`. */
   async #stepFrom(source: BatchSource<Batch>): Promise<void> {
     const { accumulate = 1, onOverflow = "skip" } = this.#options;
+    this.#reports.check();
     const batches = await this.#phases.during("data", () => source.take(accumulate));
+    if (batches === aborted) {
+      this.#isAborted = true;
+      return;
+    }
     const counts = this.#countsOf(batches);
     for (let isDone = false; !isDone && !this.#isOver(); ) {
       this.#meter.begin();
@@ -190,20 +248,29 @@ export class TrainingRun<Batch> {
       this.#micro = [];
       if (this.#step % reportInterval === 0) await this.#reporter.report();
       isDone = onOverflow === "skip" || (await this.#reporter.isLastApplied());
-      const isEpochEnd = isDone && !(await this.#phases.during("data", () => source.hasNext()));
       if (isDone) this.#batch += batches.length;
-      if (isEpochEnd) this.#endEpoch();
-      await this.#callHooks("afterStep", isEpochEnd);
+      const hasNext = isDone ? await this.#hasNext(source) : true;
+      await this.#endStep(hasNext);
     }
+  }
+
+  /** Calls hooks. Where it is unknown whether the epoch has another batch, they are called when training goes on from here. */
+  async #endStep(hasNext: boolean | undefined): Promise<void> {
+    this.#owesHooks = hasNext === undefined;
+    if (hasNext === undefined) return;
+    if (!hasNext) this.#endEpoch();
+    await this.#callHooks("afterStep", !hasNext);
   }
 
   /** The weights of micro-steps. Where a process only repeats samples of others, whose mean it takes does not matter. */
   #countsOf(batches: readonly Batch[]): readonly number[] {
     const { samples = () => 1 } = this.#options;
-    const counts = batches.map((batch) => samples(batch));
+    const counts = batches.map((batch) => atOnce("samples()", samples(batch)));
     for (const count of counts)
       if (!(count >= 0 && Number.isFinite(count)))
-        throw new RangeError(`samples() gave ${count} for a batch: it must be a number from 0 on`);
+        throw new RangeError(
+          `samples() gave ${said(count)} for a batch: it must be a number from 0 on`,
+        );
     return counts.some((count) => count > 0) ? counts : counts.map(() => 1);
   }
 
@@ -227,7 +294,12 @@ export class TrainingRun<Batch> {
       const loss = await this.#phases.step((recording) =>
         runtime.step(
           recording(() => this.#record(batches, i, count, window)),
-          { onCompile: (progress) => this.#tellCompile(progress) },
+          {
+            onCompile: (progress) => {
+              this.#meter.compiling(progress);
+              this.#tellCompile(progress);
+            },
+          },
         ),
       );
       if (this.#step === this.#start.step && runtime.lastPlan)
@@ -240,14 +312,17 @@ export class TrainingRun<Batch> {
 
   #record(batches: readonly Batch[], index: number, count: number, window: Window): Tensor {
     const { precision, loss, reduce, clip } = this.#options;
-    const value = inPrecision(precision, () => loss(batches[index] as Batch));
+    const value = inPrecision(precision, () => atOnce("loss()", loss(batches[index] as Batch)));
     if (typeof value?.backward !== "function")
-      throw new TypeError(`loss() gave ${value}: it must return a tensor, the loss of its batch`);
+      throw new TypeError(
+        `loss() gave ${said(value)}: it must return a tensor, the loss of its batch`,
+      );
     window.scale(value, count).backward();
     if (index < batches.length - 1) return value;
-    reduce?.(batches);
+    atOnce("reduce()", reduce?.(batches));
     window.step(clip ? { clip } : {});
-    for (const hook of Object.values(this.#hooks)) hook.record?.();
+    for (const [name, hook] of Object.entries(this.#hooks))
+      atOnce(`record() of the hook ${name}`, hook.record?.());
     return value;
   }
 
@@ -311,25 +386,24 @@ export class TrainingRun<Batch> {
       if (!isSettling) this.#meter.pause();
       await this.#phases.during("evaluation", async () => underWay);
     }
-    if (this.#isOver()) for (const hook of Object.values(this.#hooks)) await hook.onEnd?.();
+    if (this.#isOver()) await this.#end();
     isWanted ||= checkpoints?.every !== undefined && isDue(checkpoints.every, training);
     if (isWanted) await this.#save(isBest);
   }
 
-  #tellCompile(progress: CompileProgress): void {
-    this.#meter.compiling(progress);
-    for (const hook of Object.values(this.#hooks)) hook.onCompile?.(progress);
-  }
-
-  #tellEvaluation(metrics: EvaluationMetrics): void {
-    this.#options.onEvaluation?.(metrics);
-    for (const hook of Object.values(this.#hooks)) hook.onEvaluation?.(metrics);
+  /** Tells hooks once that training has ended. */
+  async #end(): Promise<void> {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    for (const hook of Object.values(this.#hooks)) await hook.onEnd?.();
   }
 
   async #save(best: boolean): Promise<void> {
     const { checkpoints } = this.#options;
-    const place = `${this.#step}.${this.#micro.length}`;
+    const place = placeOf(this.#step, this.#micro.length, this.#owesHooks);
     if (!checkpoints || (place === this.#saved && !best)) return;
+    // While its gradients are not restored, nothing was trained since the checkpoint, and states would be saved without them.
+    if (this.#checkpoint && this.#start.microLosses.length > 0) return;
     // Throws after a failure of the device: a checkpoint would be wrong then.
     await this.#reporter.flush();
     this.#meter.pause();
@@ -346,6 +420,7 @@ export class TrainingRun<Batch> {
       microLosses: await Promise.all(this.#micro.map(({ loss }) => lossValue(loss))),
       ...{ applied: this.#reporter.applied, scale: this.#reporter.scale },
       ...this.#bytes(),
+      ...(this.#owesHooks && { owesHooks: true }),
       ...(this.#isStopped ? { isStopped: true, stoppedBy: this.#stoppedBy } : { isStopped: false }),
     };
     const everything = { parts, scaler, hooks: this.#hooks };
@@ -382,26 +457,9 @@ export class TrainingRun<Batch> {
   }
 }
 
-type Listener = NonNullable<TrainingHook["onStep"]>;
-
-/**
- * Combines listeners. A listener that throws gets no more steps; the others still get the remaining ones when training
- * reports after a failure.
- */
-function toldToAll(listeners: readonly (Listener | undefined)[]): Listener {
-  const listening = new Set(listeners.filter((each) => each !== undefined));
-  return (...told) => {
-    const failures: unknown[] = [];
-    for (const listener of listening)
-      try {
-        listener(...told);
-      } catch (error) {
-        listening.delete(listener);
-        failures.push(error);
-      }
-    if (failures.length > 0) throw failures[0];
-  };
-}
+/** A place at which states are saved. */
+const placeOf = (step: number, micro: number, owesHooks: boolean): string =>
+  `${step}.${micro}.${owesHooks}`;
 
 /** JSON has no NaN: such values become null. */
 const finiteOnly = (values: Readonly<Record<string, number>>): EvaluationMetrics["values"] =>

@@ -63,6 +63,8 @@ export interface TrainingState {
   readonly scale: number;
   readonly activationBytes: number;
   readonly stepBytes: number;
+  /** True where hooks are still to be called after the last step: a signal came while the loader was awaited. */
+  readonly owesHooks?: boolean | undefined;
   /** Whether a hook has ended training. */
   readonly isStopped: boolean;
   /** The name of that hook. */

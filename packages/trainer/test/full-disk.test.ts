@@ -43,4 +43,16 @@ describe("a disk that is full", () => {
     expect(stderr.trim()).not.toContain("\n");
     expect({ status, left: JSON.parse(stdout) }).toEqual({ status: 4, left: { good: "good" } });
   });
+
+  it.each(["stdout", "stderr"])("is said in a line, or by the exit code: %s", (stream) => {
+    const redirected = `exec "$0" "$@" ${stream === "stdout" ? "" : "2"}> /dev/full`;
+    const args = ["-c", redirected, process.execPath, program, stream, directory];
+    const { status, stdout, stderr } = spawnSync("bash", args, { encoding: "utf8" });
+    expect(stdout + stderr).toBe(
+      stream === "stdout"
+        ? "error: stdout cannot be written (no space left on the disk): make room, or choose a place on another disk\n"
+        : "",
+    );
+    expect(status).toBe(4);
+  });
 });

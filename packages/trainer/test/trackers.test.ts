@@ -5,7 +5,7 @@ import { nodeFlags } from "@halfstep/vitest/node-flags";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { MetricsSink } from "../src/trackers/metrics-sink.js";
 import { mlflowTracker } from "../src/trackers/mlflow.js";
-import { MissingPackageError, peerPackage } from "../src/trackers/peer-package.js";
+import { failureOfPeers, MissingPackageError } from "../src/trackers/peer-package.js";
 import { bundleProcess } from "./bundle.js";
 import {
   type Answer,
@@ -284,10 +284,15 @@ describe("servers that fail", () => {
 });
 
 it("a package that is missing is named with what installs it", async () => {
-  const missing = peerPackage(() => import("@halfstep/none" as string), "Nothing needs", [
-    "a",
-    "b",
-  ]);
-  await expect(missing).rejects.toBeInstanceOf(MissingPackageError);
-  await expect(missing).rejects.toThrow("Nothing needs a, b: npm install a b");
+  const load = async (): Promise<unknown> => {
+    try {
+      return await import("@halfstep/none" as string);
+    } catch (error) {
+      throw failureOfPeers(error, "Nothing needs", ["a", "b"]);
+    }
+  };
+  await expect(load()).rejects.toBeInstanceOf(MissingPackageError);
+  await expect(load()).rejects.toThrow("Nothing needs a, b: npm install a b");
+  const other = new Error("it is broken");
+  expect(failureOfPeers(other, "Nothing needs", ["a"])).toBe(other);
 });

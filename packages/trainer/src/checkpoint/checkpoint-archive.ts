@@ -1,5 +1,5 @@
 import { StorageError } from "../errors.js";
-import { requireKinds } from "../option-kinds.js";
+import { requireKinds, said } from "../option-kinds.js";
 import { sha256OfBytes } from "../sha256.js";
 import type {
   Checkpoint,
@@ -52,7 +52,7 @@ export class CheckpointArchive implements CheckpointStore {
     requireKinds("a store of checkpoints", options, { keep: "any" });
     const { keep = 3 } = options;
     if (!(Number.isSafeInteger(keep) && keep >= 1))
-      throw new RangeError(`keep is ${keep}: it must be a whole number from 1 on`);
+      throw new RangeError(`keep is ${said(keep)}: it must be a whole number from 1 on`);
     this.#place = place;
     this.#files = files;
     this.#keep = keep;

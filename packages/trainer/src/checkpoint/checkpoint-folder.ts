@@ -8,8 +8,9 @@ import {
   syncDirectory,
   writeNewFile,
 } from "../files/file-system.js";
+import { type Locate, locatedFileSystem, locateFrom } from "../files/located.js";
 import { makeDirectory } from "../files/make-directory.js";
-import { requireKinds } from "../option-kinds.js";
+import { requireKinds, said } from "../option-kinds.js";
 import type {
   Checkpoint,
   CheckpointContent,
@@ -26,8 +27,8 @@ import {
   placeOf as placeOfName,
   suffixes,
 } from "./checkpoint-name.js";
-import { formatManifest, type Manifest, manifestName } from "./manifest.js";
-import { readCheckpoint, readManifest } from "./read-checkpoint.js";
+import { formatManifest, manifestName } from "./manifest.js";
+import { readLocated, readManifest } from "./read-checkpoint.js";
 import { Turns } from "./turns.js";
 import { prepareCheckpoint } from "./write-checkpoint.js";
 
@@ -45,12 +46,14 @@ export interface CheckpointFolderOptions {
  * last, and then renamed. A failed write throws a StorageError and does not change earlier checkpoints. Of one that is being replaced
  * either the old or the new one is there at every moment.
  *
- * One process at a time may save to it; a `RunFolder` ensures that with its lock.
+ * One process at a time may save to it; a `RunFolder` ensures that with its lock. It stays in its place where the process changes its working
+ * directory.
  */
 export class CheckpointFolder implements CheckpointStore {
   readonly directory: string;
   readonly #keep: number;
   readonly #fs: FileSystem;
+  readonly #locate: Locate;
   readonly #turns: Turns = new Turns();
 
   /** @throws RangeError unless `keep` is a whole number from 1 on */
@@ -58,10 +61,11 @@ export class CheckpointFolder implements CheckpointStore {
     requireKinds("new CheckpointFolder()", options, { keep: "any", fileSystem: "any" });
     const { keep = 3, fileSystem = nodeFileSystem } = options;
     if (!(Number.isSafeInteger(keep) && keep >= 1))
-      throw new RangeError(`keep is ${keep}: it must be a whole number from 1 on`);
+      throw new RangeError(`keep is ${said(keep)}: it must be a whole number from 1 on`);
     this.directory = directory;
     this.#keep = keep;
-    this.#fs = fileSystem;
+    this.#locate = locateFrom(directory);
+    this.#fs = locatedFileSystem(fileSystem, this.#locate);
   }
 
   /**
@@ -87,10 +91,10 @@ export class CheckpointFolder implements CheckpointStore {
     try {
       await storingAsync(partial, () => this.#fs.mkdir(partial));
       await write(this.#fs, partial);
-      const others = await this.list();
+      const others = await this.#list();
       for (const other of others) if (isNewer(other, path)) await this.#discard(other);
       isThere = others.includes(path);
-      if (isThere && (await isSameState(path, partial))) {
+      if (isThere && (await this.#isSameState(path, partial))) {
         if (content.best) await this.#markBest(path);
         return await this.#remove(partial);
       }
@@ -117,9 +121,9 @@ export class CheckpointFolder implements CheckpointStore {
 
   async #newest(): Promise<NewestCheckpoint> {
     const skipped: CheckpointError[] = [];
-    for (const path of await this.list())
+    for (const path of await this.#list())
       try {
-        return { checkpoint: await readCheckpoint(path), skipped };
+        return { checkpoint: await readLocated(path, this.#locate), skipped };
       } catch (error) {
         if (!(error instanceof CheckpointError)) throw error;
         skipped.push(error);
@@ -137,6 +141,10 @@ export class CheckpointFolder implements CheckpointStore {
 
   /** The folders of the checkpoints, the newest first; they are validated only when they are read. */
   async list(): Promise<readonly string[]> {
+    return (await this.#list()).map(this.#locate);
+  }
+
+  async #list(): Promise<readonly string[]> {
     const paths = checkpointsIn(await this.#entries()).map((name) => join(this.directory, name));
     return paths.sort((a, b) => (isNewer(a, b) ? -1 : 1));
   }
@@ -144,8 +152,8 @@ export class CheckpointFolder implements CheckpointStore {
   /** The newest checkpoint that was marked as the best, if it is whole. */
   best(): Promise<Checkpoint | undefined> {
     return this.#turns.take(async () => {
-      const path = await this.#bestPath(await this.list());
-      return path === undefined ? undefined : await readCheckpoint(path);
+      const path = await this.#bestPath(await this.#list());
+      return path === undefined ? undefined : await readLocated(path, this.#locate);
     });
   }
 
@@ -156,12 +164,26 @@ export class CheckpointFolder implements CheckpointStore {
   clear(): Promise<void> {
     return this.#turns.take(async () => {
       await this.#tidy();
-      for (const path of await this.list()) await this.#discard(path);
+      for (const path of await this.#list()) await this.#discard(path);
     });
   }
 
+  /** Whether a checkpoint is whole, and has the bytes of another that was just written, but for the mark of the best. */
+  async #isSameState(path: string, written: string): Promise<boolean> {
+    const stateOf = async (folder: string): Promise<string> =>
+      formatManifest({ ...(await readManifest(folder, this.#locate)), best: false });
+    const wanted = await stateOf(written);
+    try {
+      if ((await stateOf(path)) !== wanted) return false;
+      await readLocated(path, this.#locate);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   async #rotate(): Promise<void> {
-    const all = await this.list();
+    const all = await this.#list();
     if (all.length <= this.#keep) return;
     const best = await this.#bestPath(all);
     for (const path of all.slice(this.#keep)) if (path !== best) await this.#discard(path);
@@ -169,7 +191,7 @@ export class CheckpointFolder implements CheckpointStore {
 
   async #bestPath(newestFirst: readonly string[]): Promise<string | undefined> {
     for (const path of newestFirst) {
-      const manifest = await readManifest(path).catch(() => undefined);
+      const manifest = await readManifest(path, this.#locate).catch(() => undefined);
       if (manifest?.best) return path;
     }
     return undefined;
@@ -177,7 +199,7 @@ export class CheckpointFolder implements CheckpointStore {
 
   /** Replaces the manifest by one that says so. */
   async #markBest(path: string): Promise<void> {
-    const manifest = await readManifest(path);
+    const manifest = await readManifest(path, this.#locate);
     if (manifest.best) return;
     // A file more in its folder would damage the checkpoint if the process ended here.
     const beside = `${path}.manifest${suffixes.partial}`;
@@ -197,9 +219,10 @@ export class CheckpointFolder implements CheckpointStore {
 
   /** Makes the folder, and tidies it. */
   async #prepare(): Promise<void> {
-    if (!existsSync(this.directory)) {
-      storing(this.directory, () => makeDirectory(this.directory));
-      await this.#sync(dirname(this.directory));
+    const place = this.#locate(this.directory);
+    if (!existsSync(place)) {
+      storing(this.directory, () => makeDirectory(place));
+      await this.#sync(dirname(place));
     }
     await this.#tidy();
   }
@@ -246,16 +269,3 @@ const isNewer = (path: string, than: string): boolean => {
   const [place, other] = [placeOf(path), placeOf(than)];
   return place !== undefined && other !== undefined && isAfter(place, other);
 };
-
-/** Whether a checkpoint is whole, and has the bytes of another that was just written, but for the mark of the best. */
-async function isSameState(path: string, written: string): Promise<boolean> {
-  const stateOf = (manifest: Manifest): string => formatManifest({ ...manifest, best: false });
-  const wanted = stateOf(await readManifest(written));
-  try {
-    if (stateOf(await readManifest(path)) !== wanted) return false;
-    await readCheckpoint(path);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -3,6 +3,7 @@ import { totalmem } from "node:os";
 import { basename, join } from "node:path";
 import { readSafetensors, SafetensorsError, type SafetensorsTensor } from "@halfstep/safetensors";
 import { systemFault } from "../errors.js";
+import { type Locate, locateFrom } from "../files/located.js";
 import type { Checkpoint } from "./checkpoint.js";
 import { CheckpointError } from "./checkpoint-error.js";
 import {
@@ -23,9 +24,14 @@ import { stateName } from "./write-checkpoint.js";
  * the length of the files, and executes nothing.
  * @throws CheckpointError
  */
-export async function readCheckpoint(path: string): Promise<Checkpoint> {
-  const { step, microStep, best, tables, files } = await readManifest(path);
-  const found = await reading(path, () => readdir(path));
+export function readCheckpoint(path: string): Promise<Checkpoint> {
+  return readLocated(path, locateFrom(path));
+}
+
+/** As {@link readCheckpoint}, of a store that knows where its paths are. */
+export async function readLocated(path: string, locate: Locate): Promise<Checkpoint> {
+  const { step, microStep, best, tables, files } = await readManifest(path, locate);
+  const found = await reading(path, () => readdir(locate(path)));
   const extra = found.find(
     (name) => name !== manifestName && !files.some((file) => file.name === name),
   );
@@ -36,7 +42,7 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
       `was not saved with the checkpoint: remove it, or ${remedy}`,
     );
   const contents = new Map<string, Uint8Array>();
-  for (const file of files) contents.set(file.name, await readChecked(path, file));
+  for (const file of files) contents.set(file.name, await readChecked(path, file, locate));
   return {
     path,
     step,
@@ -51,8 +57,8 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
  * The manifest of a checkpoint alone.
  * @throws CheckpointError
  */
-export async function readManifest(path: string): Promise<Manifest> {
-  const stats = await lstat(path).catch(() => undefined);
+export async function readManifest(path: string, locate: Locate): Promise<Manifest> {
+  const stats = await lstat(locate(path)).catch(() => undefined);
   if (!stats?.isDirectory())
     throw new CheckpointError(
       "not-found",
@@ -60,7 +66,7 @@ export async function readManifest(path: string): Promise<Manifest> {
       "is no checkpoint: give the folder of one, whose name begins with step-",
     );
   const file = join(path, manifestName);
-  return parseManifest(textOf(await readFile(file, undefined)), file);
+  return parseManifest(textOf(await readFile(file, undefined, locate)), file);
 }
 
 /** The most bytes that are read as `state.json`: arrays are in files of their own. */
@@ -69,6 +75,7 @@ const stateLimit = 2 ** 26;
 async function readChecked(
   folder: string,
   { name, bytes, sha256 }: FileEntry,
+  locate: Locate,
 ): Promise<Uint8Array> {
   const path = join(folder, name);
   if (name === stateName && bytes > stateLimit)
@@ -77,18 +84,18 @@ async function readChecked(
       path,
       `has ${bytes} bytes, too many for a list of states: ${remedy}`,
     );
-  const content = await readFile(path, bytes);
+  const content = await readFile(path, bytes, locate);
   if (sha256Of(content) !== sha256)
     throw new CheckpointError("hash", path, `has other bytes than were saved: ${remedy}`);
   return content;
 }
 
 /** Reads a file of known length; without a length, at most as many bytes as a manifest may have. */
-function readFile(path: string, length: number | undefined): Promise<Uint8Array> {
+function readFile(path: string, length: number | undefined, locate: Locate): Promise<Uint8Array> {
   return reading(path, async () => {
-    const stats = await lstat(path);
+    const stats = await lstat(locate(path));
     if (!stats.isFile()) throw new CheckpointError("missing-file", path, `is no file: ${remedy}`);
-    const handle = await open(path, "r");
+    const handle = await open(locate(path), "r");
     try {
       const { size } = await handle.stat();
       if (length === undefined ? size > manifestLimit : size !== length)

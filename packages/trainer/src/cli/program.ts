@@ -1,4 +1,4 @@
-import { isOfSystem, systemFault } from "../errors.js";
+import { isOfSystem, StorageError, systemFault } from "../errors.js";
 import { closedPipeCode, isClosedPipe, isStopAwaited } from "../stop-signals.js";
 import { rankPrefix } from "./job.js";
 
@@ -54,11 +54,13 @@ export async function program(
   for (const stray of strays) process.on(stray, onStray);
   // If the reader of the output is gone, the program ends silently after saving. The listener stays, because the last writes
   // fail later.
-  const onOutputError = (error: NodeJS.ErrnoException): void => {
-    if (!isClosedPipe(error)) throw error;
+  const onOutputError = (name: string, error: NodeJS.ErrnoException): void => {
+    // Thrown here, it would end the process with its stack where `main` has ended.
+    if (!isClosedPipe(error)) onStray(new StorageError(name, error));
     if (!isStopAwaited()) process.exit(closedPipeCode);
   };
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", onOutputError);
+  for (const name of ["stdout", "stderr"] as const)
+    process[name].on("error", (error) => onOutputError(name, error));
   try {
     process.exitCode = await main(args);
   } catch (error) {

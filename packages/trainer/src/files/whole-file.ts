@@ -10,6 +10,7 @@ import {
   syncDirectory,
   writeNewFile,
 } from "./file-system.js";
+import { type Locate, locateFrom } from "./located.js";
 
 /** Options of writing a file as a whole. */
 export interface WholeFileOptions {
@@ -32,13 +33,24 @@ export interface WholeFileOptions {
 export async function writeWholeFile(
   path: string,
   content: FileContent,
+  options: WholeFileOptions = {},
+): Promise<void> {
+  await writeLocatedFile(path, content, locateFrom(path), options);
+}
+
+/** As {@link writeWholeFile}, of a folder that knows where its paths are. */
+export async function writeLocatedFile(
+  path: string,
+  content: FileContent,
+  locate: Locate,
   { fileSystem: fs = nodeFileSystem }: WholeFileOptions = {},
 ): Promise<void> {
   const fill = filling(content);
+  const place = locate(path);
   await storingAsync(path, async () => {
-    const old = statSync(path, { throwIfNoEntry: false });
-    if (old && !old.isFile() && !old.isDirectory()) return writeToDevice(fs, path, fill);
-    const target = old ? realpathSync(path) : path;
+    const old = statSync(place, { throwIfNoEntry: false });
+    if (old && !old.isFile() && !old.isDirectory()) return writeToDevice(fs, place, fill);
+    const target = old ? realpathSync(place) : place;
     const partial = partialOf(target);
     try {
       await writeNewFile(fs, partial, fill, permissions(old));

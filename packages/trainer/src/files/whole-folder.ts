@@ -3,12 +3,12 @@ import { dirname, isAbsolute, join, normalize, sep } from "node:path";
 import { storingAsync } from "../errors.js";
 import {
   type FileContent,
-  type FileSystem,
   filling,
   nodeFileSystem,
   syncDirectory,
   writeNewFile,
 } from "./file-system.js";
+import { locateFrom } from "./located.js";
 import { makeDirectory } from "./make-directory.js";
 import { partialOf, type WholeFileOptions } from "./whole-file.js";
 
@@ -38,9 +38,10 @@ export async function writeWholeFolder<T>(
   fill: (folder: NewFolder) => Promise<T>,
   { fileSystem: fs = nodeFileSystem }: WholeFileOptions = {},
 ): Promise<T> {
-  const isThere = existsSync(path);
+  const place = locateFrom(path)(path);
+  const isThere = existsSync(place);
   // An existing folder may be a mount point, and files cannot be renamed across file systems.
-  const aside = isThere ? partialOf(join(path, "files")) : partialOf(path);
+  const aside = isThere ? partialOf(join(place, "files")) : partialOf(place);
   const names: string[] = [];
   const writes: Promise<void>[] = [];
   let isOpen = true;
@@ -53,7 +54,7 @@ export async function writeWholeFolder<T>(
     });
   try {
     await storingAsync(path, async () => {
-      makeDirectory(isThere ? path : dirname(path));
+      makeDirectory(isThere ? place : dirname(place));
       await fs.mkdir(aside);
     });
     const result = await fill({
@@ -69,12 +70,13 @@ export async function writeWholeFolder<T>(
     await storingAsync(path, async () => {
       for (const each of foldersOf(names)) await syncDirectory(fs, join(aside, each));
       if (!isThere) {
-        await fs.rename(aside, path);
-        return syncDirectory(fs, dirname(path));
+        await fs.rename(aside, place);
+        return syncDirectory(fs, dirname(place));
       }
-      for (const each of foldersOf(names)) await fs.mkdir(join(path, each), { recursive: true });
-      for (const name of names) await moveInto(fs, join(aside, name), join(path, name));
-      for (const each of foldersOf(names)) await syncDirectory(fs, join(path, each));
+      for (const each of foldersOf(names)) await fs.mkdir(join(place, each), { recursive: true });
+      for (const name of names)
+        await storingAsync(join(path, name), () => fs.rename(join(aside, name), join(place, name)));
+      for (const each of foldersOf(names)) await syncDirectory(fs, join(place, each));
       await fs.rm(aside, { recursive: true, force: true });
     });
     return result;
@@ -86,9 +88,6 @@ export async function writeWholeFolder<T>(
     throw error;
   }
 }
-
-const moveInto = (fs: FileSystem, from: string, to: string): Promise<void> =>
-  storingAsync(to, () => fs.rename(from, to));
 
 /** The folders of files, outermost first; "" is the root. */
 const foldersOf = (names: readonly string[]): readonly string[] => {

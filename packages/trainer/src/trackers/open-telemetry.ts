@@ -1,6 +1,6 @@
 import type { PushMetricExporter } from "@opentelemetry/sdk-metrics";
 import { type MetricsSink, recording, type Tracker } from "./metrics-sink.js";
-import { peerPackage } from "./peer-package.js";
+import { failureOfPeers } from "./peer-package.js";
 import { finite, type Scalars, scalarsOf, testScalars } from "./scalars.js";
 
 /** How often metrics leave. The exporter takes its address and headers from OpenTelemetry's own environment variables. */
@@ -26,21 +26,8 @@ export async function openTelemetryTracker({
   interval = Number(process.env.OTEL_METRIC_EXPORT_INTERVAL ?? 10_000),
   patience = 5000,
 }: OpenTelemetryOptions = {}): Promise<Tracker> {
-  const [{ MeterProvider, PeriodicExportingMetricReader }, { OTLPMetricExporter }, resources] =
-    await peerPackage(
-      () =>
-        Promise.all([
-          import("@opentelemetry/sdk-metrics"),
-          import("@opentelemetry/exporter-metrics-otlp-http"),
-          import("@opentelemetry/resources"),
-        ]),
-      "OpenTelemetry needs",
-      [
-        "@opentelemetry/sdk-metrics",
-        "@opentelemetry/exporter-metrics-otlp-http",
-        "@opentelemetry/resources",
-      ],
-    );
+  const { MeterProvider, PeriodicExportingMetricReader, OTLPMetricExporter, ...resources } =
+    await loadPackages();
   const { detectResources, envDetector, resourceFromAttributes } = resources;
   return ({ name, onNote }): MetricsSink => {
     const exportTimeoutMillis = Math.min(patience, interval);
@@ -92,6 +79,23 @@ export async function openTelemetryTracker({
       },
     };
   };
+}
+
+async function loadPackages() {
+  try {
+    const { MeterProvider, PeriodicExportingMetricReader } = await import(
+      "@opentelemetry/sdk-metrics"
+    );
+    const { OTLPMetricExporter } = await import("@opentelemetry/exporter-metrics-otlp-http");
+    const resources = await import("@opentelemetry/resources");
+    return { ...resources, MeterProvider, PeriodicExportingMetricReader, OTLPMetricExporter };
+  } catch (error) {
+    throw failureOfPeers(error, "OpenTelemetry needs", [
+      "@opentelemetry/sdk-metrics",
+      "@opentelemetry/exporter-metrics-otlp-http",
+      "@opentelemetry/resources",
+    ]);
+  }
 }
 
 /** OpenTelemetry takes neither spaces nor slashes: `train/loss scale` is `halfstep.train.loss_scale`. */

@@ -14,20 +14,11 @@ export class MissingPackageError extends Error {
 }
 
 /**
- * Loads packages that users install for themselves.
- * @throws MissingPackageError
+ * What to throw where packages cannot be loaded that users install for themselves. Each `import()` of one is
+ * awaited by itself in the block of a `try`: esbuild allows only such imports to name a package that is missing.
  */
-export async function peerPackage<T>(
-  load: () => Promise<T> | T,
-  who: string,
-  packages: readonly string[],
-): Promise<T> {
-  try {
-    return await load();
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND")
-      throw new MissingPackageError(who, packages);
-    throw error;
-  }
+export function failureOfPeers(error: unknown, who: string, packages: readonly string[]): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  const isMissing = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
+  return isMissing ? new MissingPackageError(who, packages) : error;
 }

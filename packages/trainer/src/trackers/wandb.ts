@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
 import type { RunSummary, Settings } from "../summary.js";
 import { type MetricsSink, recording, type TrackedRun, type Tracker } from "./metrics-sink.js";
-import { peerPackage } from "./peer-package.js";
+import { failureOfPeers } from "./peer-package.js";
 import { finite, type Scalars, scalarsOf, testScalars } from "./scalars.js";
 
 /** Where a run appears at Weights & Biases. The key and the address are those of `WANDB_API_KEY` and `WANDB_BASE_URL`. */
@@ -53,11 +53,11 @@ export async function wandbTracker({
   entity = process.env.WANDB_ENTITY,
   patience = 5000,
 }: WandbOptions = {}): Promise<Tracker> {
-  await peerPackage(
-    () => createRequire(import.meta.url).resolve("@wandb/sdk"),
-    "Weights & Biases needs",
-    ["@wandb/sdk"],
-  );
+  try {
+    createRequire(import.meta.url).resolve("@wandb/sdk");
+  } catch (error) {
+    throw failureOfPeers(error, "Weights & Biases needs", ["@wandb/sdk"]);
+  }
   return (run): MetricsSink => {
     const tracked = new WandbRun({ project, entity }, run, patience);
     return {
