@@ -32,6 +32,7 @@ test("without navigator.gpu the browser's requestDevice says where to go", async
 
 test.each([
   ["ERR_MODULE_NOT_FOUND", "Cannot find package 'webgpu'", "run npm install webgpu"],
+  ["MODULE_NOT_FOUND", "tried to access webgpu (a peer dependency)", "run npm install webgpu"],
   [
     "ERR_DLOPEN_FAILED",
     "libc.so.6: version `GLIBC_2.38' not found (required by dawn.node)\nmore",
