@@ -22,6 +22,24 @@ test("autocast has its callback's type", () => {
   expectTypeOf(autocast({ dtype }, () => autocast({ dtype }, () => true))).toEqualTypeOf<boolean>();
 });
 
+test("functions may be generic in the result of their callback", () => {
+  const amp = <T>(fn: () => T) => autocast({ dtype }, fn);
+  expectTypeOf(amp(() => 1)).toEqualTypeOf<number>();
+  const inside = <T, A extends unknown[]>(fn: (...given: A) => T, ...given: A) =>
+    autocast({ dtype }, () => ({ result: fn(...given) }));
+  expectTypeOf(inside((x: string) => x, "a")).toEqualTypeOf<{ result: string }>();
+  const bounded = <T extends object>(fn: () => T) => withoutAutocast(() => fn());
+  expectTypeOf(bounded(() => [1])).toEqualTypeOf<number[]>();
+  // @ts-expect-error a promise of whatever type
+  const deferred = <T>(fn: () => Promise<T>) => autocast({ dtype }, fn);
+  expectTypeOf(deferred).toBeFunction();
+});
+
+test("results of unknown types are accepted", () => {
+  expectTypeOf(autocast({ dtype }, () => JSON.parse("1"))).toBeAny();
+  expectTypeOf(autocast({ dtype }, (): unknown => 1)).toBeUnknown();
+});
+
 test("promises are refused", () => {
   // @ts-expect-error an async callback
   autocast({ dtype }, async () => 1);
@@ -49,6 +67,7 @@ test("generators are refused", () => {
 
 test("options", () => {
   autocast({ enabled: false }, () => {});
+  autocast({ dtype: "float32", enabled: false }, () => {});
   autocast({ dtype: "bfloat16", enabled: Math.random() < 0.5 }, () => {});
   // @ts-expect-error a dtype is needed where something may be cast
   autocast({}, () => {});

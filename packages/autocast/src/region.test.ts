@@ -157,10 +157,14 @@ describe("what autocast refuses", () => {
     await new Promise((resolve) => setTimeout(resolve, 5));
   });
 
-  test.each([[{}], [{ dtype: "float32" }], [{ dtype: "half" }]])("options %j", (options) => {
+  test.each([
+    [{}, "autocast has no dtype"],
+    [{ dtype: "float32" }, "autocast cannot lower ops to float32"],
+    [{ dtype: "half" }, "autocast cannot lower ops to half"],
+  ])("options %j", (options, reason) => {
     const fn = vi.fn();
     expect(() => untyped(options, fn)).toThrow(
-      /autocast cannot lower ops to .*use float16 or bfloat16/,
+      `${reason}: use float16 or bfloat16, or { enabled: false } for float32`,
     );
     expect(fn).not.toHaveBeenCalled();
     expect(currentRegion()).toBeUndefined();

@@ -1,4 +1,4 @@
-import type { AutocastDType, CastPolicies } from "./policy.js";
+import type { AutocastDType, CastDType, CastPolicies } from "./policy.js";
 
 /** A region in which ops are lowered to a dtype, or, disabled, in which they are not. */
 export type AutocastRegion = EnabledRegion | DisabledRegion;
@@ -29,17 +29,30 @@ export type AutocastOptions =
        */
       readonly policies?: CastPolicies;
     }
-  | { readonly dtype?: AutocastDType; readonly enabled: false; readonly policies?: CastPolicies };
+  | { readonly dtype?: CastDType; readonly enabled: false; readonly policies?: CastPolicies };
 
 /** What has not run when its function returns. */
 type Deferred = PromiseLike<unknown> | Generator | AsyncGenerator;
 
 /**
- * `unknown` for a synchronous result; for a promise or a generator a type that neither has, and whose name says what is wrong.
+ * `never` where a result may be deferred. For a type parameter that is not known yet, the compiler asks about `any`, which gives true:
+ * functions that are generic in their callback's result compile. Without the brackets it would ask no further.
  */
-export type Synchronous<T> = [Extract<T, Deferred>] extends [never]
-  ? unknown
-  : { readonly error: "an autocast callback must be synchronous" };
+type Immediate<T> = [0] extends [1 & T]
+  ? true
+  : [Extract<T, Deferred>] extends [never]
+    ? true
+    : never;
+
+/**
+ * `unknown` for a synchronous result, and for a type parameter; for a promise or a generator a type that neither has, and whose member says
+ * what is wrong.
+ */
+export type Synchronous<T, Reason extends string = "an autocast callback must be synchronous"> = [
+  Immediate<T>,
+] extends [never]
+  ? { readonly error: Reason }
+  : unknown;
 
 /** Makes a function, or as a decorator a method, run inside a region of its own at every call. */
 export type AutocastDecorator = <This, Arguments extends unknown[], Result>(
@@ -153,7 +166,7 @@ function requireOptions(options: AutocastOptions): void {
     );
   if (enabled === false || dtype === "float16" || dtype === "bfloat16") return;
   throw new TypeError(
-    `autocast cannot lower ops to ${String(dtype)}: use float16 or bfloat16, or { enabled: false } for float32`,
+    `autocast ${dtype === undefined ? "has no dtype" : `cannot lower ops to ${String(dtype)}`}: use float16 or bfloat16, or { enabled: false } for float32`,
   );
 }
 

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { accumulate } from "./copies/assign.js";
 import { fill } from "./copies/fill.js";
 import { type CpuBuffer, cpuTarget } from "./cpu.js";
+import { CpuMemoryError } from "./cpu-memory-error.js";
 
 test("a launch that a device would refuse is refused in the same words", () => {
   const target = cpuTarget();
@@ -28,3 +29,13 @@ test("a launch that writes a buffer which it reads is refused, as WebGPU does", 
     'binding "y" of kernel "accumulate" shares a buffer with "x"',
   );
 });
+
+test.each(["float32", "float64"] as const)(
+  "memory that the process does not have is refused with its size: %s",
+  (arithmetic) => {
+    const { allocate } = cpuTarget({ arithmetic });
+    const bytes = arithmetic === "float32" ? 2 ** 50 : 2 ** 53;
+    expect(() => allocate(2 ** 50)).toThrow(CpuMemoryError);
+    expect(() => allocate(2 ** 50)).toThrow(`the CPU cannot allocate a buffer of ${bytes} bytes`);
+  },
+);

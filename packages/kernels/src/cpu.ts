@@ -18,6 +18,7 @@ import {
   isNarrow,
   storeElements,
 } from "@halfstep/formats/dtypes";
+import { CpuMemoryError } from "./cpu-memory-error.js";
 import type { DefinedKernel } from "./kernel.js";
 
 /** Memory of the CPU target. With float64 arithmetic every element is stored as a float64, regardless of its dtype. */
@@ -34,9 +35,15 @@ export interface CpuTargetOptions {
   readonly arithmetic?: "float32" | "float64";
 }
 
+/** The bytes of a buffer on the host, where float64 arithmetic takes more. */
+const bytesOf = (byteLength: number, arithmetic: CpuTarget["arithmetic"]): number =>
+  arithmetic === "float64" ? byteLength * Float64Array.BYTES_PER_ELEMENT : byteLength;
+
 /** Runs each launch at once through its kernel's `reference()`. */
 export interface CpuTarget extends LaunchTarget<CpuBuffer> {
   readonly arithmetic: "float32" | "float64";
+  /** Zeroed memory. @throws CpuMemoryError where the process has no room for it */
+  allocate(bytes: number): CpuBuffer;
   /** Copies elements into a buffer, encoded as the binding's `dtype`. */
   write(binding: Binding<CpuBuffer>, values: ArrayLike<number>): void;
   /** The elements of a binding, decoded. */
@@ -50,9 +57,13 @@ export function cpuTarget(options: CpuTargetOptions = {}): CpuTarget {
     arithmetic,
     allocate(bytes) {
       const byteLength = Math.ceil(bytes / 16) * 16;
-      return arithmetic === "float64"
-        ? { byteLength, bytes: new ArrayBuffer(0), wide: new Float64Array(byteLength) }
-        : { byteLength, bytes: new ArrayBuffer(byteLength), wide: undefined };
+      try {
+        return arithmetic === "float64"
+          ? { byteLength, bytes: new ArrayBuffer(0), wide: new Float64Array(byteLength) }
+          : { byteLength, bytes: new ArrayBuffer(byteLength), wide: undefined };
+      } catch (cause) {
+        throw new CpuMemoryError(bytesOf(byteLength, arithmetic), { cause });
+      }
     },
     launch: runOnCpu,
     write(binding, values) {

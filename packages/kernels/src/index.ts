@@ -42,6 +42,7 @@ export {
   stridedCopy,
 } from "./copies/strided-copy.js";
 export { type CpuBuffer, type CpuTarget, type CpuTargetOptions, cpuTarget } from "./cpu.js";
+export { CpuMemoryError } from "./cpu-memory-error.js";
 export { type CrfLossOperands, crfLoss } from "./crf/loss.js";
 export { type CrfLossBackwardOperands, crfLossBackward } from "./crf/loss-backward.js";
 export { type CrfOperands, type CrfShape, maxCrfTags } from "./crf/shape.js";
@@ -77,7 +78,7 @@ export { normBackward } from "./norms/backward.js";
 export { norm } from "./norms/norm.js";
 export type { NormShape, NormStatistics } from "./norms/shape.js";
 export { avgPool2d, avgPool2dBackward } from "./pool/avg-pool.js";
-export { maxPool2d, maxPool2dBackward } from "./pool/max-pool.js";
+export { maxPool2d, maxPool2dBackward, maxPool2dSelect } from "./pool/max-pool.js";
 export { type PoolAttributes, poolOutputSize } from "./pool/shape.js";
 export { bernoulli, dropout, normal, uniform } from "./random.js";
 export type { RandomSource } from "./random-bits.js";

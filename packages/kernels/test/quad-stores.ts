@@ -17,7 +17,7 @@ import { normBackward } from "../src/norms/backward.js";
 import { norm } from "../src/norms/norm.js";
 import { normNormalize } from "../src/norms/normalize.js";
 import { avgPool2d, avgPool2dBackward } from "../src/pool/avg-pool.js";
-import { maxPool2d, maxPool2dBackward } from "../src/pool/max-pool.js";
+import { maxPool2d, maxPool2dBackward, maxPool2dSelect } from "../src/pool/max-pool.js";
 import { type PoolAttributes, poolOutputSize } from "../src/pool/shape.js";
 import { reduce } from "../src/reductions/reduce.js";
 import { scan } from "../src/reductions/scan.js";
@@ -119,6 +119,11 @@ const pool = (attributes: PoolAttributes): Record<string, Family> => {
         target.launch(
           maxPool2dBackward({ input: a, outGradient: b, inputGradient: out }, attributes),
         ),
+    },
+    [`maxPool2dSelect ${of}`]: {
+      ...{ operands: { a: length, b: length }, length: results },
+      run: (target, { a, b }, out) =>
+        target.launch(maxPool2dSelect({ input: a, values: b, out }, attributes)),
     },
     [`avgPool2d ${of}`]: {
       ...{ operands: { a: length }, length: results },

@@ -69,7 +69,7 @@ export type { MemoryOwner, ReadOptions } from "./record/resident-memory.js";
 export { withScope } from "./record/scope.js";
 export type { HostData, Memory, Storage } from "./record/storage.js";
 export type { UnderflowMode, UnderflowOrigin, UnderflowSite } from "./record/underflow.js";
-export { cpuRunner } from "./run/cpu-runner.js";
+export { type CpuRunnerOptions, cpuRunner } from "./run/cpu-runner.js";
 export { type GpuRunnerOptions, gpuRunner } from "./run/gpu-runner.js";
 export type { Invocation, PlanRun, PrepareOptions, Runner } from "./run/runner.js";
 export type { DeviceRates } from "./run/submits.js";

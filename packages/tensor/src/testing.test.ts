@@ -11,7 +11,11 @@ import {
 } from "./index.js";
 import { type RunnerSubject, runnerContract } from "./testing.js";
 
-const onCpu: RunnerSubject = { name: "CPU", create: () => cpuRunner() };
+const onCpu: RunnerSubject = {
+  name: "CPU",
+  create: () => cpuRunner(),
+  createWithBudget: (memoryBudget) => cpuRunner({ memoryBudget }),
+};
 
 /** Every tier but the packed one is the best of its adapter. */
 const wish = (tier: TestTier): { tier?: "packed" } => (tier === "packed" ? { tier } : {});

@@ -241,6 +241,40 @@ test("places and different elements are found between steps", async () => {
   ]);
 });
 
+test.each(places.filter(([, dtype]) => dtype !== "float16"))(
+  "a class that cannot be drawn is an index out of range: %s, %s",
+  async (_, __, open) => {
+    const runtime = await open();
+    const generator = new Generator(7);
+    const rows = [
+      [0, 0, 0],
+      [0, -1, 0],
+      [1, Number.NaN, 1],
+      [Number.NaN, Number.NaN, Number.NaN],
+      [0, 2, -3],
+      [1, Number.POSITIVE_INFINITY, 0],
+    ];
+    const weights = runtime.tensor(rows.flat(), [rows.length, 3]);
+    const again = f.multinomial(weights, 2, { generator, replacement: true });
+    expect(await listed(again)).toEqual([3, 3, 3, 3, 3, 3, 3, 3, 1, 1, 3, 3]);
+    const once = await listed(f.multinomial(weights, 3, { generator }));
+    const drawn = rows.map((___, row) => once.slice(3 * row, 3 * row + 3));
+    expect(drawn.filter((___, row) => row !== 2)).toEqual([
+      ...[
+        [3, 3, 3],
+        [3, 3, 3],
+        [3, 3, 3],
+        [1, 3, 3],
+        [1, 0, 3],
+      ],
+    ]);
+    expect(drawn[2]?.toSorted()).toEqual([0, 2, 3]);
+    expect(await listed(weights.gather(1, again.slice(1, { end: 1 })))).toEqual([
+      ...[Number.NaN, Number.NaN, Number.NaN, Number.NaN, 2, Number.NaN],
+    ]);
+  },
+);
+
 test("whole numbers, orders and classes are drawn from the one stream", async () => {
   const runtime = cpuRuntime();
   const generator = new Generator(5);

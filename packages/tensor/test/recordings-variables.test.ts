@@ -87,12 +87,22 @@ describe("variables (6)", () => {
     ]);
   });
 
-  test("integers are refused", () => {
+  test("a backward pass reads the integers of the forward pass", async () => {
     const runtime = cpuRuntime();
-    const v = runtime.variable(Uint32Array.of(1), [1], { name: "labels" });
-    expect(() => v.assign(runtime.tensor([1]))).toThrow(
-      /assign: labels is uint32 and the value float32; only floating variables/,
-    );
+    const index = runtime.variable(Uint32Array.of(2, 0), [2], { name: "index" });
+    const x = runtime.variable([1, 2, 3], [3], { requiresGrad: true });
+    const picked = await runtime.step(() => {
+      const picked = x.gather(0, index);
+      index.assign(runtime.tensor(Uint32Array.of(1, 1)));
+      picked
+        .mul(runtime.tensor([10, 20]))
+        .sum()
+        .backward();
+      return picked;
+    });
+    expect(await read(picked)).toEqual([3, 1]);
+    expect(await read(x.grad as Variable)).toEqual([20, 0, 10]);
+    expect(await read(index)).toEqual([1, 1]);
   });
 
   test("a later reader of an older version gets a copy, which the plan shows", async () => {

@@ -1,6 +1,7 @@
 import type { Binding, Kernel, Launch } from "@halfstep/device";
 import { defineKernel, linearMain, linearWorkgroups } from "../kernel.js";
-import { requireLengths } from "../operands.js";
+import { requireLengths, requireSameKind } from "../operands.js";
+import { anyDType } from "./value-type.js";
 
 const count = { name: "count", type: "u32" } as const;
 
@@ -17,7 +18,11 @@ export function accumulate<B>(operands: {
 /** Whether a kernel is that of `accumulate`. */
 export const isAccumulation = (kernel: Kernel): boolean => kernel === accumulateKernel;
 
-/** out = input, but nothing changes where `unless[0]`, one float32, is not 0. */
+/**
+ * out = input, but nothing changes where `unless[0]`, one float32, is not 0.
+ *
+ * @throws TypeError where integers would become floats, or the other way around
+ */
 export function assignUnless<B>(operands: {
   readonly input: Binding<B>;
   readonly unless: Binding<B>;
@@ -25,6 +30,7 @@ export function assignUnless<B>(operands: {
 }): Launch<B> {
   const { input, unless, out } = operands;
   requireLengths("assignUnless", operands, { input: out.length, unless: 1, out: out.length });
+  requireSameKind("assignUnless", [input], out);
   return {
     kernel: assignUnlessKernel,
     bindings: [input, unless, out],
@@ -55,9 +61,9 @@ const accumulateKernel: Kernel = defineKernel({
 const assignUnlessKernel: Kernel = defineKernel({
   name: "assignUnless",
   bindings: [
-    { name: "x", access: "read" },
+    { name: "x", access: "read", dtypes: anyDType },
     { name: "flag", access: "read", unit: 1, dtypes: ["float32"] },
-    { name: "y", access: "readwrite" },
+    { name: "y", access: "readwrite", dtypes: anyDType },
   ],
   scalars: [count],
   // Of the bits, because compilers may take NaN for equal to 0.

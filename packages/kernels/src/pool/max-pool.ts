@@ -58,6 +58,24 @@ export function maxPool2dBackward<B>(
   return { kernel, bindings: [input, outGradient, inputGradient], scalars };
 }
 
+/**
+ * out[batch, outHeight, outWidth, channels] = the element of `values` at the place of the maximum that {@link maxPool2dBackward} finds in each
+ * window of `input`. It is the derivative of that gradient by the gradient that enters it.
+ */
+export function maxPool2dSelect<B>(
+  operands: {
+    readonly input: Binding<B>;
+    readonly values: Binding<B>;
+    readonly out: Binding<B>;
+  },
+  attributes: PoolAttributes,
+): Launch<B> {
+  const { input, values, out } = operands;
+  const scalars = poolScalars("maxPool2dSelect", { input, values }, { out }, attributes);
+  const kernel = selectKernels[rowWalk(attributes.channels)];
+  return { kernel, bindings: [input, values, out], scalars };
+}
+
 const isTwoByTwo = ({ window, padding, ceilMode = false }: PoolAttributes): boolean =>
   window[0] === 2 && window[1] === 2 && padding[0] === 0 && padding[1] === 0 && !ceilMode;
 
@@ -105,8 +123,8 @@ fn takes(v: ${value}, best: ${value}) -> ${mask} { return ((v > best) & !is_nan(
 `;
 
 /** Row h, column w of the image whose first row is `plane`. */
-const cellAt = ({ load }: PoolTypes, h: string, w: string): string =>
-  `${load}_input(((plane + ${h}) * s.width + ${w}) * depth() + c)`;
+const cellAt = ({ load }: PoolTypes, h: string, w: string, of = "input"): string =>
+  `${load}_${of}(((plane + ${h}) * s.width + ${w}) * depth() + c)`;
 
 /** The value v, where it replaces `best`. */
 const larger = (best: string, v: string): string => `select(${best}, ${v}, takes(${v}, ${best}))`;
@@ -136,6 +154,38 @@ fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {${coveredCe
 }
 `,
   ),
+);
+
+const selectKernels = byRowWalk((walk) =>
+  definePool({
+    name: "maxPool2dSelect",
+    variant: walk,
+    walk,
+    reads: ["input", "values"],
+    out: "out",
+    places: windows,
+    code: (types) => `${takes(types)}
+fn compute(b: u32, row: u32, column: u32, c: u32) -> ${types.moved} {${coveredCells("row", "column")}
+  let plane = b * s.height;
+  var best = ${cellAt(types, "rows.x", "columns.x")};
+  var chosen = ${cellAt(types, "rows.x", "columns.x", "values")};
+  for (var h = rows.x; h < rows.y; h++) {
+    for (var w = columns.x; w < columns.y; w++) {
+      let v = ${cellAt(types, "h", "w")};
+      let u = ${cellAt(types, "h", "w", "values")};
+      chosen = ${movedOf(types, ({ of }) => `select(${of("chosen")}, ${of("u")}, takes(${of("v")}, ${of("best")}))`)};
+      best = ${movedOf(types, ({ of }) => larger(of("best"), of("v")))};
+    }
+  }
+  return chosen;
+}
+`,
+    reference([x, values, y], scalars) {
+      eachWinner(x as KernelView, scalars, (to, winner) => {
+        (y as KernelView)[to] = (values as KernelView)[winner] as number;
+      });
+    },
+  }),
 );
 
 const twoByTwoKernels = byQuadWalk((walk) =>
@@ -256,10 +306,22 @@ function setMaxima(x: KernelView, y: KernelView, scalars: PoolScalars): void {
 }
 
 function setWinners(x: KernelView, dy: KernelView, dx: KernelView, scalars: PoolScalars): void {
+  const sums = new Float64Array(dx.length);
+  eachWinner(x, scalars, (to, winner) => {
+    sums[winner] = (sums[winner] as number) + (dy[to] as number);
+  });
+  dx.set(sums);
+}
+
+/** Calls `visit` with each element of the result and the element of the input that is the maximum of its window. */
+function eachWinner(
+  x: KernelView,
+  scalars: PoolScalars,
+  visit: (to: number, winner: number) => void,
+): void {
   const { channels } = scalars;
   const best = new Float64Array(channels);
   const winners = new Uint32Array(channels);
-  const sums = new Float64Array(dx.length);
   eachWindow(scalars, (to, covered) => {
     for (const from of covered) {
       const isFirst = from === covered[0];
@@ -270,10 +332,6 @@ function setWinners(x: KernelView, dy: KernelView, dx: KernelView, scalars: Pool
         winners[c] = from + c;
       }
     }
-    for (let c = 0; c < channels; c++) {
-      const winner = winners[c] as number;
-      sums[winner] = (sums[winner] as number) + (dy[to + c] as number);
-    }
+    for (let c = 0; c < channels; c++) visit(to + c, winners[c] as number);
   });
-  dx.set(sums);
 }

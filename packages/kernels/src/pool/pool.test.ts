@@ -14,7 +14,7 @@ import {
   withoutMemory,
 } from "../../test/harness.js";
 import { avgPool2d, avgPool2dBackward } from "./avg-pool.js";
-import { maxPool2d, maxPool2dBackward } from "./max-pool.js";
+import { maxPool2d, maxPool2dBackward, maxPool2dSelect } from "./max-pool.js";
 import { type PoolAttributes, poolOutputSize } from "./shape.js";
 
 interface Case extends PoolAttributes {
@@ -78,8 +78,10 @@ function operandsOf(attributes: Case) {
     // A quarter of the values only, so that windows have equal maxima.
     input: { values: testValues(size).map((v) => Math.round(v * 4)), dtype },
     outGradient: { values: testValues(results, 2), dtype },
+    values: { values: testValues(size, 3), dtype },
     max: { values: results, dtype },
     maxGradient: { values: size, dtype },
+    selected: { values: results, dtype },
     mean: { values: results, dtype },
     meanGradient: { values: size, dtype },
   } as const;
@@ -89,21 +91,28 @@ type Operands = ReturnType<typeof operandsOf>;
 
 const launchesOf =
   (attributes: Case): Launches<Operands> =>
-  (target, { input, outGradient, max, maxGradient, mean, meanGradient }) => {
+  (target, { input, outGradient, values, max, maxGradient, selected, mean, meanGradient }) => {
     target.launch(maxPool2d({ input, out: max }, attributes));
     target.launch(
       maxPool2dBackward({ input, outGradient, inputGradient: maxGradient }, attributes),
     );
+    target.launch(maxPool2dSelect({ input, values, out: selected }, attributes));
     target.launch(avgPool2d({ input, out: mean }, attributes));
     target.launch(avgPool2dBackward({ outGradient, inputGradient: meanGradient }, attributes));
   };
 
 /** Every window's elements looked up one by one, padding being undefined. */
-function expected(attributes: Case, input: ArrayLike<number>, outGradient: ArrayLike<number>) {
+function expected(
+  attributes: Case,
+  input: ArrayLike<number>,
+  outGradient: ArrayLike<number>,
+  given: ArrayLike<number>,
+) {
   const { batch, height, width, channels, window, stride, padding } = attributes;
   const { countIncludePad = true } = attributes;
   const [outHeight, outWidth] = poolOutputSize(attributes);
   const max: number[] = [];
+  const selected: number[] = [];
   const mean: number[] = [];
   const maxGradient = Array<number>(input.length).fill(0);
   const meanGradient = Array<number>(input.length).fill(0);
@@ -132,11 +141,12 @@ function expected(attributes: Case, input: ArrayLike<number>, outGradient: Array
     const size = countedAlong(oh, 0, height) * countedAlong(ow, 1, width);
     mean.push(values.reduce((x, y) => x + y, 0) / size);
     const winner = cells[values.indexOf(Math.max(...values))] as number;
+    selected.push(given[winner] as number);
     const dy = outGradient[o] as number;
     maxGradient[winner] = (maxGradient[winner] as number) + dy;
     for (const cell of cells) meanGradient[cell] = (meanGradient[cell] as number) + dy / size;
   }
-  return { max, maxGradient, mean, meanGradient };
+  return { max, maxGradient, selected, mean, meanGradient };
 }
 
 const title = ({ batch, height, width, channels, window, stride, padding, storage }: Case) =>
@@ -148,7 +158,7 @@ describe("pooling on the CPU", () => {
       const results = runOnCpu(operandsOf(attributes), launchesOf(attributes), {
         arithmetic: "float64",
       });
-      const want = expected(attributes, results.input, results.outGradient);
+      const want = expected(attributes, results.input, results.outGradient, results.values);
       return Object.entries(want).flatMap(([name, values]) => {
         const got = results[name as keyof typeof want];
         const wrong = values.findIndex((v, i) => Math.abs(v - (got[i] as number)) > 1e-12);
@@ -169,6 +179,7 @@ describe("pooling on the CPU", () => {
   });
 });
 
+const exact = { relative: 0, absolute: 0 };
 const close = { relative: 2 ** -7, absolute: 2 ** -20 };
 const toleranceOf = ({ storage }: Case) =>
   storage ? close : { relative: 2 ** -21, absolute: 2 ** -22 };
@@ -187,7 +198,7 @@ describe.each(lanes)("pooling by the programs of GPUs, %s tier", (tier) => {
         operandsOf(attributes),
         (target, bindings) => launches(withHardware(target, someGpu), bindings),
         {
-          max: { relative: 0, absolute: 0 },
+          ...{ max: exact, selected: exact },
           ...{ maxGradient: sums, mean: sums, meanGradient: sums },
         },
       );
@@ -204,7 +215,7 @@ describe.each(await testTiers())("pooling on the GPU, %s tier", (tier) => {
     for (const attributes of [...cases, ...casesOfPairs]) {
       const sums = toleranceOf(attributes);
       const texts = await deviceMismatches(device, operandsOf(attributes), launchesOf(attributes), {
-        max: { relative: 0, absolute: 0 },
+        ...{ max: exact, selected: exact },
         maxGradient: sums,
         mean: sums,
         meanGradient: sums,
@@ -267,8 +278,8 @@ describe("the WGSL of pooling", () => {
     const all = withoutMemory(batch * height * width * channels, storage);
     const result = withoutMemory(resultSize(attributes), storage);
     const operands = {
-      ...{ input: all, maxGradient: all, meanGradient: all },
-      ...{ outGradient: result, max: result, mean: result },
+      ...{ input: all, values: all, maxGradient: all, meanGradient: all },
+      ...{ outGradient: result, max: result, selected: result, mean: result },
     };
     const codes = programsOf({ tier: "native", subgroupSize: 32, hardware }, (target) =>
       launchesOf(attributes)(target as never, operands as never),
@@ -279,8 +290,11 @@ describe("the WGSL of pooling", () => {
   }
 
   it("moves 16 bytes at a time on GPUs where its storage has 16 bits", () => {
-    const moved = { maxPool2d: 2, maxPool2dBackward: 3, avgPool2d: 2, avgPool2dBackward: 2 };
-    const none = { maxPool2d: 0, maxPool2dBackward: 0, avgPool2d: 0, avgPool2dBackward: 0 };
+    const moved = {
+      ...{ maxPool2d: 2, maxPool2dBackward: 3, maxPool2dSelect: 3 },
+      ...{ avgPool2d: 2, avgPool2dBackward: 2 },
+    };
+    const none = Object.fromEntries(Object.keys(moved).map((name) => [name, 0]));
     for (const each of casesOfPairs) {
       expect(pairsOf(each, someGpu)).toEqual(moved);
       expect(pairsOf({ ...each, channels: 12 }, someGpu)).toEqual(none);

@@ -178,7 +178,8 @@ const normalize: Op<Attributes> = defineOp<Attributes>({
     const [, mean, variance] = outputs as [Tensor, Tensor, Tensor];
     // The statistics are results for running averages only: no gradient enters through them.
     const g = gradients[0];
-    return g ? normalizeBackward.applyAll([x, mean, variance, weight, g], attributes) : [];
+    if (!g) return inputs.map(() => undefined);
+    return normalizeBackward.applyAll([x, mean, variance, weight, g], attributes);
   },
 });
 

@@ -136,7 +136,7 @@ function refuseMember(
 }
 
 /** A value in a few words. */
-function described(value: unknown): string {
+export function described(value: unknown): string {
   if (isTensor(value)) return `a tensor of shape [${value.shape}]`;
   if (typeof value === "string") return JSON.stringify(value.slice(0, 40));
   if (Array.isArray(value))

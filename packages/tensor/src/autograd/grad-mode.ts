@@ -1,4 +1,4 @@
-import { requireSynchronous } from "../record/synchronous.js";
+import { type AtOnce, requireSynchronous } from "../record/synchronous.js";
 
 let isEnabled = true;
 
@@ -9,8 +9,8 @@ export const isGradEnabled = (): boolean => isEnabled;
  * Runs `fn` without recording ops for differentiation, as torch.no_grad does.
  * @throws TypeError where `fn` returns a promise: ops after its first `await` would be recorded
  */
-export const noGrad = <T>(fn: () => T): T =>
-  withGradMode(false, () => requireSynchronous("noGrad", fn()));
+export const noGrad = <T>(fn: () => T & AtOnce<T>): T =>
+  withGradMode(false, () => requireSynchronous<T>("noGrad", fn()));
 
 /** Runs `fn` with recording for differentiation switched on or off. */
 export function withGradMode<T>(enabled: boolean, fn: () => T): T {

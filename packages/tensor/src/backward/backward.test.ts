@@ -1,14 +1,17 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { elementwise, formula } from "@halfstep/kernels";
 import { describe, expect, test } from "vitest";
+import { gru } from "../functional.js";
 import {
-  avgPool2d,
+  ArgumentError,
   cpuRuntime,
+  defineFunction,
   defineOp,
   grad,
-  maxPool2d,
   NoSecondDerivativeError,
   noGrad,
+  type Operand,
   RecordingError,
   ShapeError,
   type Tensor,
@@ -65,19 +68,13 @@ describe("grad()", () => {
 
   test("a fused backward without derivative says which", () => {
     const runtime = cpuRuntime();
-    const x = runtime.variable(
-      Float32Array.from({ length: 16 }, (_, i) => i),
-      [1, 4, 4, 1],
-      { requiresGrad: true },
-    );
-    const second = (pool: typeof maxPool2d): unknown => {
-      const y = pool(x.square(), { window: 2 }).square().sum();
-      const [dx] = grad(y, [x], { createGraph: true });
-      return grad((dx as Tensor).sum(), [x]);
-    };
-    expect(() => second(maxPool2d)).toThrow(NoSecondDerivativeError);
-    expect(() => second(maxPool2d)).toThrow(/maxPool2d has no second derivative/);
-    expect(second(avgPool2d)).toHaveLength(1);
+    const x = runtime.variable(Float32Array.of(1, 2, 3), [1, 1, 3], { requiresGrad: true });
+    const zeros = (...shape: number[]): Tensor => runtime.zeros(shape);
+    const weights = { weightIh: zeros(6, 3), weightHh: zeros(6, 2) };
+    const [dx] = grad(gru(x, weights).output.sum(), [x], { createGraph: true });
+    const second = (): unknown => grad((dx as Tensor).sum(), [x], { retainGraph: true });
+    expect(second).toThrow(NoSecondDerivativeError);
+    expect(second).toThrow(/gru has no second derivative/);
   });
 });
 
@@ -113,7 +110,8 @@ describe("backward()", () => {
   });
 
   test("noGrad refuses a callback that goes on after it", () => {
-    expect(() => noGrad(async () => 1)).toThrow(
+    const later: () => unknown = async () => 1;
+    expect(() => noGrad(later)).toThrow(
       "noGrad() takes a synchronous callback, and this one returned a promise",
     );
     const generators: (() => unknown)[] = [function* () {}, async function* () {}];
@@ -194,18 +192,54 @@ describe("backward()", () => {
     expect([frozen.requiresGrad, w.detach().requiresGrad]).toEqual([false, false]);
   });
 
-  test("refuses a gradient of the wrong size with the op's name", () => {
+  const identity = formula("identity", (x) => x);
+
+  /** A function of tensors whose backward is this one, as an op and as a function. */
+  const made = {
+    defineOp(backward: unknown) {
+      const op = defineOp<null>({
+        name: "mine",
+        castPolicy: "none",
+        shape: ([x]) => (x ? [x] : []),
+        forward: ({ target, inputs: [x], outputs: [y] }) =>
+          target.launch(elementwise(identity, [x as Operand], y as Operand)),
+        backward: backward as () => readonly Tensor[],
+      });
+      return (...inputs: Tensor[]) => op.apply(inputs, null);
+    },
+    defineFunction: (backward: unknown) =>
+      defineFunction({
+        name: "mine",
+        forward: (_, ...inputs: Tensor[]) => (inputs[0] as Tensor).mul(1),
+        backward: () => (backward as () => readonly Tensor[])(),
+      }),
+  };
+
+  describe.each(["defineOp", "defineFunction"] as const)("of %s is refused", (way) => {
     const runtime = cpuRuntime();
-    const wrong = defineOp<null>({
-      name: "wrong",
-      castPolicy: "none",
-      shape: ([x]) => (x ? [x] : []),
-      forward() {},
-      backward: () => [runtime.zeros([5])],
+    const w = runtime.variable([1, 2, 3, 4, 5, 6], [2, 3], { requiresGrad: true });
+    const frozen = runtime.variable([1], [1]);
+    const place = way === "defineOp" ? "input" : "argument";
+    const g = runtime.zeros([2, 3]);
+    test.each<[string, unknown, new (message: string) => Error, string]>([
+      ["transposed", [runtime.zeros([3, 2]), undefined], ShapeError, "a gradient of shape [3,2]"],
+      ["flat", [runtime.zeros([6]), undefined], ShapeError, "a gradient of shape [6]"],
+      ["too small", [runtime.zeros([3]), undefined], ShapeError, "a gradient of shape [3]"],
+      ["one too few", [g], ShapeError, `1 gradient for 2 ${place}s`],
+      ["one too many", [g, g, g], ShapeError, `3 gradients for 2 ${place}s`],
+      ["no list", g, ArgumentError, "a tensor of shape [2,3]: return a list"],
+      ["nothing", undefined, ArgumentError, "undefined: return a list"],
+      ["numbers", [1, 2], ArgumentError, `1 for ${place} 0: return a tensor`],
+    ])("a gradient that is %s", (_, given, Refusal, what) => {
+      const y = made[way](() => given)(w, frozen);
+      const call = () => y.backward({ gradient: w, retainGraph: true });
+      expect(call).toThrow(Refusal);
+      expect(call).toThrow(`mine: backward gave ${what}`);
     });
-    const w = runtime.variable([1, 2], [2], { requiresGrad: true });
-    expect(() => wrong.apply([w], null).backward({ gradient: w })).toThrow(
-      /wrong: backward gave a gradient of shape \[5\] for input 0 of shape \[2\]/,
-    );
+
+    test("not what an input gets that needs none", () => {
+      made[way](() => [g, runtime.zeros([7])])(w, frozen).backward({ gradient: w });
+      expect(w.grad?.shape).toEqual([2, 3]);
+    });
   });
 });

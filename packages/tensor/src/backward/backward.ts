@@ -1,6 +1,7 @@
 import { withoutAutocast } from "@halfstep/autocast";
 import { checked } from "../arguments/arguments.js";
 import * as kinds from "../arguments/kinds.js";
+import { checkGradients } from "../autograd/check-gradients.js";
 import { withGradMode } from "../autograd/grad-mode.js";
 import type { BackwardRule, GradNode } from "../autograd/grad-node.js";
 import { releaseSaved } from "../autograd/kept-graph.js";
@@ -237,22 +238,11 @@ function gradientsOf(
     needs: inputs.map(({ requiresGrad }) => requiresGrad),
     attributes: present.attributes,
   });
-  return inputs.map((input, i) => typedGradient(node, i, input, results[i]));
-}
-
-/** A gradient in the dtype of its input; undefined where the input needs none. */
-function typedGradient(
-  { op }: GradNode,
-  i: number,
-  input: Tensor,
-  result: Tensor | undefined,
-): Tensor | undefined {
-  if (!result || !input.requiresGrad) return undefined;
-  if (result.size !== input.size)
-    throw new ShapeError(
-      `${op.name}: backward gave a gradient of shape [${result.shape}] for input ${i} of shape [${input.shape}]`,
-    );
-  return castTo(result, input.dtype);
+  checkGradients(node.op.name, results, inputs, "input");
+  return inputs.map((input, i) => {
+    const result = results[i];
+    return result && input.requiresGrad ? castTo(result, input.dtype) : undefined;
+  });
 }
 
 /** An input as the node read it: an older version is copied from before the write that replaced it. */

@@ -14,6 +14,7 @@ import { currentScope } from "../record/scope.js";
 import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { castOperand } from "./cast.js";
+import { checkSpecs, checkWritten } from "./check-results.js";
 import type { OpDefinition, Operand } from "./op.js";
 import { opListener } from "./trace.js";
 
@@ -31,18 +32,19 @@ export function dispatch(
   recorder.beforeOp();
   const cast = castInputs(op, inputs);
   const operands = cast.map(operandOf);
-  const outputs = op
-    .shape(cast, attributes)
-    .map(({ shape, dtype }) => recorder.result(shape, dtype));
+  const specs = op.shape(cast, attributes);
+  checkSpecs(op.name, specs);
+  const outputs = specs.map(({ shape, dtype }) => recorder.result(shape, dtype));
   const { recording } = recorder;
   const first = recording.launches.length;
   try {
-    op.forward({
+    const returned: unknown = op.forward({
       target: recorder.scratchTarget,
       inputs: operands,
       outputs: outputs.map(operandOf),
       attributes,
     });
+    checkWritten(op.name, returned, recording.launches, first, outputs);
   } catch (error) {
     // Outside a step every tensor with a handle is kept; these outputs were never written.
     for (const output of outputs) output.dispose();

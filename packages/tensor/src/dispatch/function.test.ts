@@ -88,7 +88,7 @@ describe("defineFunction", () => {
       broken(variable([1]), 2)
         .sum()
         .backward(),
-    ).toThrow("broken: backward gave 1 gradients for 2 arguments");
+    ).toThrow("broken: backward gave 1 gradient for 2 arguments");
     expect(() => (broken as unknown as (x: number) => void)(2)).toThrow(RecordingError);
   });
 });

@@ -1,9 +1,11 @@
 import { type AutocastRegion, autocast, currentRegion, withoutAutocast } from "@halfstep/autocast";
 import type { DType } from "@halfstep/device";
+import { described } from "../arguments/arguments.js";
 import { isTensor } from "../arguments/is-tensor.js";
+import { checkGradients } from "../autograd/check-gradients.js";
 import { isGradEnabled, noGrad } from "../autograd/grad-mode.js";
 import { dependOn } from "../autograd/grad-node.js";
-import { RecordingError, ShapeError } from "../errors.js";
+import { ArgumentError, RecordingError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { castAll } from "./cast-all.js";
 
@@ -68,6 +70,8 @@ export function defineFunction<Arguments extends readonly unknown[]>(
       region: currentRegion(),
     };
     const result = noGrad(() => forward(context, ...inputs));
+    if (!isTensor(result))
+      throw new ArgumentError(`${name}: forward gave ${described(result)}: return one tensor`);
     if (!(isGradEnabled() && context.needs.includes(true))) return result;
     // A result that is an argument, or is referenced elsewhere, must not gain a history.
     const output = result.detach();
@@ -77,11 +81,9 @@ export function defineFunction<Arguments extends readonly unknown[]>(
       backward: ({ inputs: seen, gradients: [gradient] }) => {
         saved = seen.slice(tensors.length);
         const gradients = backward(context, gradient as Tensor);
-        if (gradients.length !== inputs.length)
-          throw new ShapeError(
-            `${name}: backward gave ${gradients.length} gradients for ${inputs.length} arguments; give undefined for those that need none`,
-          );
-        return gradients.filter((_, i) => isTensor(inputs[i]));
+        checkGradients(name, gradients, inputs, "argument");
+        const own = gradients.filter((_, i) => isTensor(inputs[i]));
+        return [...own, ...saved.map(() => undefined)];
       },
     });
     return output;

@@ -44,6 +44,49 @@ test("shapes and dtypes that do not fit are refused by the variable's name", () 
   expect(() => variable.assign(runtime.zeros([3]))).toThrow(
     "assign: fc.bias has shape [2], the value has [3]",
   );
+  const wide = runtime.variable([1, 2, 3, 4, 5, 6], [2, 3], { name: "fc.weight" });
+  for (const shape of [[3, 2], [6], [1, 2, 3], [1, 3], [3]])
+    expect(() => wide.assign(runtime.zeros(shape))).toThrow(
+      `assign: fc.weight has shape [2,3], the value has [${shape}]`,
+    );
   const flag = runtime.tensor(Uint32Array.of(1));
   expect(() => variable.assign(runtime.zeros([2]), { unless: flag })).toThrow(DTypeError);
+});
+
+const integers = places.filter(([, dtype]) => dtype !== "float16");
+
+test.each(integers)("integers are assigned bit by bit: %s, %s", async (_, __, open) => {
+  const runtime = await open();
+  const pointer = runtime.variable([0], [], { dtype: "int32" });
+  const large = [2 ** 24 + 1, -(2 ** 31), 2 ** 31 - 1, -1, 7];
+  const queue = runtime.variable([0, 0, 0, 0, 0], [5], { dtype: "int32" });
+  const seen = runtime.variable(Uint32Array.of(1, 2, 3), [3]);
+  const value = runtime.tensor(Int32Array.from(large));
+  const flags = [0, 1].map((flag) => runtime.tensor(flag));
+  for (let step = 0; step < 3; step++)
+    await runtime.step(() => {
+      pointer.assign(pointer.add(1));
+      queue.assign(value, { unless: flags[1] });
+      seen.assign(seen.mul(2 ** 15), { unless: flags[step === 1 ? 1 : 0] });
+    });
+  expect(await pointer.item()).toBe(3);
+  expect(await valuesOf(queue)).toEqual([0, 0, 0, 0, 0]);
+  expect(await valuesOf(seen)).toEqual([2 ** 30, 2 ** 31, 2 ** 30 + 2 ** 31]);
+  queue.assign(value, { unless: flags[0] });
+  expect(await valuesOf(queue)).toEqual(large);
+  // The buffer that is read is the one that is written.
+  queue.assign(queue);
+  expect(await valuesOf(queue)).toEqual(large);
+});
+
+test("integers are assigned to integers of the same dtype only", () => {
+  const runtime = cpuRuntime();
+  const int32 = runtime.variable([1], [1], { dtype: "int32", name: "pointer" });
+  const float = runtime.variable([1], [1], { name: "weight" });
+  expect(() => int32.assign(float)).toThrow(DTypeError);
+  expect(() => int32.assign(float)).toThrow(
+    'assign: pointer is int32 and the value float32: cast the value with .to("int32")',
+  );
+  expect(() => float.assign(int32)).toThrow('cast the value with .to("float32")');
+  expect(() => int32.assign(runtime.tensor(Uint32Array.of(1)))).toThrow(DTypeError);
 });

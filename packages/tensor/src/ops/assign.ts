@@ -21,17 +21,20 @@ export const assign: (variable: Variable, value: Tensor, unless: Operand | undef
     { variable: kinds.tensor, value: kinds.tensor, unless: kinds.optional(ownKinds.operand) },
     (variable: Variable, value: Tensor, unless: Operand | undefined): void => {
       const { runtime } = variable;
-      if (!isFloating(variable.dtype) || !isFloating(value.dtype))
+      if (
+        variable.dtype !== value.dtype &&
+        !(isFloating(variable.dtype) && isFloating(value.dtype))
+      )
         throw new DTypeError(
-          `assign: ${variable.name} is ${variable.dtype} and the value ${value.dtype}; only floating variables can be assigned`,
+          `assign: ${variable.name} is ${variable.dtype} and the value ${value.dtype}: cast the value with .to("${variable.dtype}")`,
         );
       runtime.recorder.beforeOp();
-      const source = apart(value, variable);
-      const isShaped = isSameShape(value.shape, variable.shape);
-      const [input, out] = [source, variable].map((tensor): Operand => {
-        const operand = tensor.operand();
-        return isShaped ? operand : { ...operand, shape: [operand.length] };
-      }) as [Operand, Operand];
+      if (!isSameShape(value.shape, variable.shape))
+        throw new ShapeError(
+          `assign: ${variable.name} has shape [${variable.shape}], the value has [${value.shape}]`,
+        );
+      const input = apart(value, variable).operand();
+      const out = variable.operand();
       runtime.recorder.scratchTarget.launch(
         unless
           ? kernels.assignUnless({ input, unless, out })

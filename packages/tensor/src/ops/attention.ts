@@ -91,16 +91,18 @@ export const attentionOp: Op<FusedAttention> = defineOp<FusedAttention>({
     const [out, normalizers] = outputs as [Tensor, Tensor];
     const [gradient, mask] = [gradients[0] as Tensor, inputs[3]];
     const operands = inputs.slice(0, 3) as [Tensor, Tensor, Tensor];
+    const ofMask = inputs.slice(3).map(() => undefined);
     if (isGradEnabled()) {
       const isLengths = attributes.mask?.kind === "lengths";
       const whole = composedMask(operands, { mask, isLengths }, attributes.window);
-      return composedAttentionGradients(operands, whole, gradient, attributes);
+      return [...composedAttentionGradients(operands, whole, gradient, attributes), ...ofMask];
     }
     const statistics = statisticsOp.apply([out, gradient, normalizers], null);
     const read = [...operands, gradient, statistics, ...(mask ? [mask] : [])];
     const query = needs[0] ? queryGradientOp.apply(read, attributes) : undefined;
-    if (!needs[1] && !needs[2]) return [query];
-    return [query, ...keyValueGradientOp.applyAll(read, attributes)];
+    const others =
+      needs[1] || needs[2] ? keyValueGradientOp.applyAll(read, attributes) : [undefined, undefined];
+    return [query, ...others, ...ofMask];
   },
 });
 

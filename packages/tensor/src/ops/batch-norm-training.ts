@@ -76,7 +76,7 @@ const normalize: Op<BatchNormTrainingOptions> = defineOp<BatchNormTrainingOption
     const [, mean, variance] = outputs as [Tensor, Tensor, Tensor];
     // The statistics are results for running averages only: no gradient enters through them.
     const g = gradients[0];
-    if (!g) return [];
+    if (!g) return inputs.map(() => undefined);
     return isGradEnabled()
       ? composedBackward(x, weight, g, eps)
       : fusedBackward.applyAll([x, mean, variance, weight, g], { eps });

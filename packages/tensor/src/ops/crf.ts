@@ -182,7 +182,7 @@ const lossOp: Op<Given> = defineOp<Given>({
   backward({ inputs, outputs, gradients, attributes }) {
     // Only the backward pass reads the alphas: no gradient enters through them.
     const [losses] = gradients;
-    if (!losses) return [];
+    if (!losses) return inputs.map(() => undefined);
     const [emissions, start, end, transitions, ...integers] = inputs as Four<Tensor>;
     const [ofEmissions, ofStart, ofEnd, ofTransitions] = backwardOp.applyAll(
       [emissions, start, end, transitions, outputs[1] as Tensor, losses, ...integers],
@@ -193,6 +193,7 @@ const lossOp: Op<Given> = defineOp<Given>({
       castTo(ofStart, start.dtype),
       castTo(ofEnd, end.dtype),
       castTo(ofTransitions, transitions.dtype),
+      ...integers.map(() => undefined),
     ];
   },
 });

@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
 import {
+  type FloatDType,
   type ForwardCase,
   forwardMismatches,
   places,
   scattered,
 } from "../../test/forward-check.js";
-import { cpuRuntime, ShapeError, type Tensor } from "../index.js";
+import { cpuRuntime, grad, type Runtime, ShapeError, type Tensor } from "../index.js";
 import { avgPool2d, maxPool2d, type PoolOptions } from "./index.js";
 
 type Four = readonly [number, number, number, number];
@@ -95,4 +96,39 @@ test.each([
     expect(call).toThrow(ShapeError);
     expect(call).toThrow(message);
   }
+});
+
+/** The gradients of a gradient through maxima, with equal numbers in windows. */
+async function secondGradients(runtime: Runtime, dtype: FloatDType): Promise<number[][]> {
+  const found: number[][] = [];
+  for (const [shape, options] of [
+    [[2, 6, 4, 8], { window: 2 }],
+    [[1, 7, 5, 3], { window: 3, stride: 2, padding: 1 }],
+    [[1, 5, 6, 4], { window: [3, 2], stride: [1, 2], padding: [1, 0] }],
+  ] as const) {
+    const size = shape.reduce<number>((a, b) => a * b, 1);
+    const values = Float32Array.from({ length: size }, (_, i) => ((i * 7) % 5) / 2 - 1);
+    const x = runtime.tensor(values, shape, { dtype, requiresGrad: true });
+    const [dx] = grad(maxPool2d(x, options).pow(3).sum(), [x], { createGraph: true });
+    const [second] = grad((dx as Tensor).square().sum(), [x], { createGraph: true });
+    const [third] = grad((second as Tensor).sum(), [x]);
+    for (const each of [second, third]) found.push([...(await (each as Tensor).toArray())]);
+  }
+  return found;
+}
+
+const exact = await secondGradients(cpuRuntime({ arithmetic: "float64" }), "float32");
+
+test("maxima can be differentiated again, as in torch", () => {
+  const moments = exact.map((values) => values.reduce((sum, value, i) => sum + value * i, 0));
+  // torch 2.14, float64.
+  expect(moments).toEqual([390834, 1219212, 18409.5, 75681, 209218.5, 652563]);
+});
+
+test.each(places)("maxima can be differentiated again: %s, %s", async (_, dtype, open) => {
+  const expected = exact.flat();
+  const largest = Math.max(...expected.map(Math.abs));
+  const tolerance = largest * { float32: 2 ** -20, float16: 2 ** -8, bfloat16: 2 ** -5 }[dtype];
+  const found = (await secondGradients(await open(), dtype)).flat();
+  expect(found.findIndex((v, i) => !(Math.abs(v - (expected[i] as number)) <= tolerance))).toBe(-1);
 });

@@ -9,7 +9,7 @@ import {
   type Operand,
   type TensorSpec,
 } from "../dispatch/op.js";
-import { NoSecondDerivativeError, ShapeError } from "../errors.js";
+import { ShapeError } from "../errors.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 /** Windows of {@link maxPool2d}; a pair is height and width. */
@@ -122,11 +122,37 @@ const maxPool2dBackward: Op<PoolOptions> = defineOp<PoolOptions>({
       ),
     );
   },
-  backward() {
-    throw new NoSecondDerivativeError(
-      "maxPool2d has no second derivative here: use avgPool2d, or no createGraph",
+  // Maxima stay where they are: the gradient depends on the input by no slope.
+  backward: ({ inputs, gradients, attributes }) => [
+    undefined,
+    maxPool2dSelect.apply([inputs[0] as Tensor, gradients[0] as Tensor], attributes),
+  ],
+});
+
+/** [x, values]: the values at the places of the maxima of x, one for each window. */
+const maxPool2dSelect: Op<PoolOptions> = defineOp<PoolOptions>({
+  name: "maxPool2dSelect",
+  castPolicy: "none",
+  shape: ([x, values], options) => [
+    {
+      ...outputOf("maxPool2d", x as TensorSpec, options),
+      dtype: (values as TensorSpec).dtype,
+    },
+  ],
+  forward({ target, inputs, outputs, attributes }) {
+    const [input, values] = inputs as [Operand, Operand];
+    const out = outputs[0] as Operand;
+    target.launch(
+      kernels.maxPool2dSelect(
+        { input, values, out },
+        attributesOf("maxPool2d", input.shape, attributes),
+      ),
     );
   },
+  backward: ({ inputs, gradients, attributes }) => [
+    undefined,
+    maxPool2dBackward.apply([inputs[0] as Tensor, gradients[0] as Tensor], attributes),
+  ],
 });
 
 const counting = { countIncludePad: kinds.optional(kinds.flag) };

@@ -9,7 +9,7 @@ import { ShapeError } from "../errors.js";
 import type { Runtime } from "../tensor/runtime.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { clamp } from "./activations.js";
-import { le } from "./comparison.js";
+import { gt, logicalNot, where } from "./comparison.js";
 import type { Generator } from "./generator.js";
 import { made, rand } from "./random.js";
 import { cumsum } from "./scan.js";
@@ -109,9 +109,13 @@ export interface MultinomialOptions extends DrawOptions {
 }
 
 /**
- * Classes drawn by their probabilities [..., classes], which need not add up to 1, as uint32 [..., count]. A class of probability 0 is drawn
- * only where the others are used up. Nothing is read, so that numbers which are no probabilities are not refused: with replacement, classes that
- * are all 0 give an index out of range. No gradient flows: for a policy gradient weight the log-probabilities of what was drawn.
+ * Classes drawn by their probabilities [..., classes], which need not add up to 1, as uint32 [..., count]. No gradient flows: for a policy
+ * gradient weight the log-probabilities of what was drawn.
+ *
+ * A class of probability 0 is never drawn, and a negative probability counts as 0. The host reads no number, so it cannot refuse what torch
+ * refuses. Such a draw gives the number of classes instead, an index out of range, for which `gather` gives NaN. That happens where no class is
+ * left, because all are 0 or the others are used up, for a class of probability NaN, and with replacement in the whole row of a NaN or an
+ * infinite sum.
  */
 export const multinomial: (
   probabilities: Tensor,
@@ -144,12 +148,14 @@ export const multinomial: (
       if (!replacement) {
         // The race of exponential clocks: the first to ring are a sample without replacement (Efraimidis and Spirakis 2006).
         const clocks = rand(runtime, weights.shape, { generator }).neg().add(1).log().neg();
-        return topK(weights.div(clamp(clocks, { min: 2 ** -30 })), count).indices;
+        const { values, indices } = topK(weights.div(clamp(clocks, { min: 2 ** -30 })), count);
+        return where(gt(values, 0), indices, classes);
       }
-      const upTo = cumsum(weights, -1);
+      const upTo = cumsum(clamp(weights, { min: 0 }), -1);
       const total = slice(upTo, -1, { start: -1 });
       const drawn = rand(runtime, [...lead, count], { generator }).mul(total);
-      const passed = le(unsqueeze(upTo, -2), unsqueeze(drawn, -1));
+      // Not the same as `le`: nothing is above NaN.
+      const passed = logicalNot(gt(unsqueeze(upTo, -2), unsqueeze(drawn, -1)));
       return sum(passed, -1);
     });
   },

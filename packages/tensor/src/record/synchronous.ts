@@ -1,3 +1,11 @@
+import type { Synchronous } from "@halfstep/autocast";
+
+/** `unknown` for a result that a callback has when it returns; for promises and generators a type whose member says what to do. */
+export type AtOnce<T> = Synchronous<
+  T,
+  "the callback must be synchronous: call await outside of it, and no async function inside"
+>;
+
 /**
  * Returns the result of a callback.
  *

@@ -5,6 +5,7 @@ import { RecordingError } from "../errors.js";
 import type { PlannedHostOp } from "../plan/host-ops.js";
 import type { Plan, PlanBuffer, PlannedLaunch } from "../plan/plan.js";
 import type { Memory } from "../record/storage.js";
+import { CpuMemory } from "./cpu-memory.js";
 import { HostCalls } from "./host-calls.js";
 import { LostMemory } from "./lost-memory.js";
 import { OpenRun, type RunSteps } from "./open-run.js";
@@ -14,9 +15,22 @@ import { type HostOperands, hostMemoryOf, Segments } from "./segments.js";
 /** Runs that may wait for functions of the host when another is recorded. */
 const mostWaiting = 4;
 
+/** Options of {@link cpuRunner}. */
+export interface CpuRunnerOptions extends CpuTargetOptions {
+  /**
+   * Most bytes of variables, kept results and the memory of one step. What does not fit is refused with a `MemoryBudgetError` before anything
+   * is allocated. Default: three quarters of what the process may use, and no limit in pages.
+   */
+  readonly memoryBudget?: number | undefined;
+}
+
+const total = (sizes: readonly number[]): number => sizes.reduce((sum, bytes) => sum + bytes, 0);
+
 /** Runs plans with the kernels' CPU references: exact and slow, the reference for GPU results. */
-export function cpuRunner(options: CpuTargetOptions = {}): Runner {
+export function cpuRunner({ memoryBudget, ...options }: CpuRunnerOptions = {}): Runner {
   const target = cpuTarget(options);
+  const account = new CpuMemory((bytes) => target.allocate(bytes), memoryBudget);
+  const isWide = target.arithmetic === "float64";
   const released = new WeakSet<Memory>();
   const openRun = new OpenRun();
   const held = (memory: Memory, what: string): CpuBuffer => {
@@ -40,6 +54,7 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
 
   const beginRun = (plan: Plan, invocation: Invocation): RunSteps => {
     if (calls.failure) throw calls.failure;
+    account.requireRoom(total(plan.slots) + total(plan.kept.map(({ bytes }) => bytes)), isWide);
     const slots = plan.slots.map((bytes) => target.allocate(bytes));
     const memoryOf = ({ kind, index }: PlanBuffer): CpuBuffer =>
       (kind === "slot" ? slots[index] : invocation.residents[index]) as CpuBuffer;
@@ -95,7 +110,7 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
       memoryOf,
       runRange: (from, to) => segments.runRange(from, to),
       finish(from) {
-        const kept = plan.kept.map(({ bytes }) => target.allocate(bytes));
+        const kept = plan.kept.map(({ bytes }) => account.allocate(bytes));
         segments.finish(
           from,
           (start) => {
@@ -120,9 +135,14 @@ export function cpuRunner(options: CpuTargetOptions = {}): Runner {
   return {
     kind: "cpu",
     label: `CPU, ${target.arithmetic} arithmetic`,
-    allocate: (bytes) => target.allocate(bytes),
-    release: (memory) => {
-      released.add(held(memory, "a second release"));
+    allocate(bytes) {
+      account.requireRoom(bytes, isWide);
+      return account.allocate(bytes);
+    },
+    release(given) {
+      const buffer = held(given, "a second release");
+      released.add(buffer);
+      account.release(buffer);
     },
     write(binding, data) {
       const to = onCpu(binding, "a write");

@@ -42,7 +42,7 @@ export function ampPrimitives(runtime: Runtime): TensorAmpPrimitives {
     scaleLoss(loss, state, { weight, lossFlag, mark }) {
       if (!isTensor(loss))
         throw new TypeError(
-          `the loss to scale is ${String(loss)}, not a tensor: scale the loss itself, and read its number after the step`,
+          `the loss to scale is ${Array.isArray(loss) ? "a list within a list" : String(loss)}, not a tensor: scale the loss itself, and read its number after the step`,
         );
       let scale = scales.get(state);
       if (!scale) {

@@ -90,6 +90,15 @@ describe("flatten()", () => {
     expect(await read(runtime, flat.gradients, 128, 1)).toEqual([3]);
   });
 
+  test("variables without names are numbered, as their places in the list", async () => {
+    const runtime = cpuRuntime();
+    const bare = (): Variable => runtime.variable([1, 2], [2], { requiresGrad: true });
+    const names = (...variables: Variable[]): readonly string[] =>
+      flatten(variables).segments.map(({ name }) => name);
+    expect(names(bare(), variable(runtime, "w", [1]), bare())).toEqual(["0", "w", "2"]);
+    expect(names(bare(), variable(runtime, "w", [1]))).toEqual(["variable", "w"]);
+  });
+
   test("a variable that is no more the model's is no silent end of its training", async () => {
     const runtime = cpuRuntime();
     const [a, b] = [variable(runtime, "a", [1, 2]), variable(runtime, "b", [3, 4])];

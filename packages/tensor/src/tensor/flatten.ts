@@ -8,7 +8,7 @@ import { ClosedTensorError, RecordingError } from "../errors.js";
 import * as ops from "../ops/index.js";
 import { HalfCopies } from "../record/half-copies.js";
 import type { Storage } from "../record/storage.js";
-import type { Variable } from "./tensor.js";
+import { unnamed, type Variable } from "./tensor.js";
 
 /** Variables packed into one buffer, and their gradients in another: `FlatTensors<Storage>` of `@halfstep/optim`. */
 export interface FlatVariables {
@@ -60,11 +60,19 @@ const checkFlatten = argumentCheck("flatten", {
   },
 });
 
+/** The names of segments: with several variables that have no name of their own, their places in the list, as torch numbers parameters. */
+function namesOf(variables: readonly Variable[]): readonly string[] {
+  const names = variables.map(({ name }) => name);
+  const isNumbered = names.indexOf(unnamed) !== names.lastIndexOf(unnamed);
+  return isNumbered ? names.map((name, i) => (name === unnamed ? String(i) : name)) : names;
+}
+
 /**
  * Moves variables into one flat buffer, and their gradients into another, so that an optimizer steps them all with one
  * launch. The variables become views of the buffer and stay as usable as before, and gradients that are present stay present. Results of
  * `detach()` and `reshape()` from before keep the old values. A variable that appears twice (tied weights) has one segment; one that is in
- * a flat buffer already is refused, since two optimizers would move it.
+ * a flat buffer already is refused, since two optimizers would move it. Several variables without names get their places in the list as
+ * names of their state: "0", "1" and so on.
  *
  * Call it outside steps. All variables have one runtime and one floating dtype.
  *
@@ -83,7 +91,8 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
       `flatten() packs variables of float32, float16 or bfloat16, and ${first.name} is ${dtype}`,
     );
   let length = 0;
-  const segments = unique.map((variable) => {
+  const names = namesOf(unique);
+  const segments = unique.map((variable, i) => {
     if (variable.runtime !== runtime)
       throw new RangeError(
         `flatten(): ${first.name} and ${variable.name} belong to different runtimes: pack each runtime's into a group of its own`,
@@ -98,7 +107,7 @@ export function flatten(variables: Iterable<Variable>): FlatVariables {
       );
     const offset = length;
     length = offset + paddedSize(variable);
-    return { name: variable.name, offset, shape: variable.shape };
+    return { name: names[i] as string, offset, shape: variable.shape };
   });
   const most = runtime.target.maxBindingBytes ?? Number.POSITIVE_INFINITY;
   if (length * 4 > most)

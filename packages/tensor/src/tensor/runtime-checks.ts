@@ -68,7 +68,11 @@ export const checkDevice: ArgumentCheck = argumentCheck("gpuRuntime", {
   options: optionals({ ...runtimeOptions, maxInFlight: number, rates: object("rates") }),
 });
 export const checkCpuRuntime: ArgumentCheck = argumentCheck("cpuRuntime", {
-  options: optionals({ ...runtimeOptions, arithmetic: oneOf("float32", "float64") }),
+  options: optionals({
+    ...runtimeOptions,
+    arithmetic: oneOf("float32", "float64"),
+    memoryBudget: kinds.positive,
+  }),
 });
 
 function isListOfPasses(value: unknown): boolean {

@@ -1,8 +1,8 @@
 import type { DType } from "@halfstep/device";
-import type { CpuTargetOptions } from "@halfstep/kernels";
 import type { OptimizationGoal, PassName } from "../plan/pipeline.js";
 import type { ProvenanceMode } from "../record/provenance.js";
 import type { UnderflowMode } from "../record/underflow.js";
+import type { CpuRunnerOptions } from "../run/cpu-runner.js";
 import type { GpuRunnerOptions } from "../run/gpu-runner.js";
 import type { PrepareOptions } from "../run/runner.js";
 
@@ -28,7 +28,7 @@ export interface RuntimeOptions {
 export type GpuRuntimeOptions = RuntimeOptions & GpuRunnerOptions;
 
 /** Options of `cpuRuntime()`. */
-export type CpuRuntimeOptions = RuntimeOptions & CpuTargetOptions;
+export type CpuRuntimeOptions = RuntimeOptions & CpuRunnerOptions;
 
 /** Options of `runtime.tensor()`. */
 export interface TensorOptions {
@@ -42,7 +42,7 @@ export interface TensorOptions {
 export interface VariableOptions extends Omit<TensorOptions, "dtype"> {
   /** Default: float32, or the type of a typed array of integers. */
   readonly dtype?: DType;
-  /** The name in errors and state dicts. */
+  /** The name in errors and state dicts. Default: "variable"; `flatten()` numbers several of them. */
   readonly name?: string;
 }
 

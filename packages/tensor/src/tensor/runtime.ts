@@ -12,7 +12,7 @@ import { Recorder } from "../record/recorder.js";
 import type { Recording } from "../record/recording.js";
 import { ResidentMemory } from "../record/resident-memory.js";
 import { dtypeOf, type HostData, maskOf, type Placement } from "../record/storage.js";
-import { requireSynchronous } from "../record/synchronous.js";
+import { type AtOnce, requireSynchronous } from "../record/synchronous.js";
 import type { UnderflowSite } from "../record/underflow.js";
 import { cpuRunner } from "../run/cpu-runner.js";
 import { Executor } from "../run/executor.js";
@@ -41,7 +41,7 @@ import type {
   TensorOptions,
   VariableOptions,
 } from "./runtime-options.js";
-import { Tensor, Variable } from "./tensor.js";
+import { Tensor, unnamed, Variable } from "./tensor.js";
 
 /** A runtime that computes on a GPU. */
 export function gpuRuntime(device: Device, options: GpuRuntimeOptions = {}): Runtime {
@@ -252,7 +252,7 @@ export class Runtime {
       { storage, offset: 0 },
       shape,
       dtype,
-      options.name ?? "variable",
+      options.name ?? unnamed,
     );
     variable.requiresGrad = options.requiresGrad ?? false;
     return this.recorder.handles.track(variable);
@@ -288,10 +288,7 @@ export class Runtime {
    * @throws RecordingError while another step of the runtime is open, and inside `noGrad()`, `autocast()`, `traceOps()`, `dryRun()` and
    * `plan()`, which have ended when `fn` is called. Call the first three within `fn`.
    */
-  async step<T>(
-    fn: () => T extends PromiseLike<unknown> ? never : T,
-    options: StepOptions = {},
-  ): Promise<T> {
+  async step<T>(fn: () => T & AtOnce<T>, options: StepOptions = {}): Promise<T> {
     checkStep([fn, options]);
     if (this.#isRunning)
       throw new RecordingError(
@@ -306,7 +303,7 @@ export class Runtime {
       await wait.for(this.#noticing(this.#runner.ready()));
       this.#stepOptions = { ...options, onCompile: wait.onCompile };
       const result = this.recorder.step(() => {
-        const returned = requireSynchronous("step", (fn as () => T)());
+        const returned = requireSynchronous<T>("step", fn());
         const results = tensorsIn(returned);
         for (const tensor of results) tensor.keep();
         if (options.keepGraph) keepGraph(results, this);
@@ -331,18 +328,18 @@ export class Runtime {
    * Records `fn` and drops what it recorded: nothing is computed, and no variable changes. Returns the result of `fn`, whose tensors can
    * no longer be used.
    */
-  dryRun<T>(fn: () => T extends PromiseLike<unknown> ? never : T): T {
-    return this.recorder.rehearse("dryRun", fn as () => T);
+  dryRun<T>(fn: () => T & AtOnce<T>): T {
+    return this.recorder.rehearse("dryRun", fn);
   }
 
   /**
    * The plan of a step of `fn`, which is recorded and dropped as by `dryRun()`. Its launches have notes of their ops and modules: print
    * it with `dumpPlan()`.
    */
-  plan<T>(fn: () => T extends PromiseLike<unknown> ? never : T): Plan {
+  plan<T>(fn: () => T & AtOnce<T>): Plan {
     const noting = (): T => {
       this.recording.notes ??= new Map();
-      return (fn as () => T)();
+      return fn();
     };
     return this.#rehearseStep("plan", noting, (recording) => this.#executor.plan(recording));
   }
@@ -351,11 +348,8 @@ export class Runtime {
    * Plans and compiles the next step of `fn` without running it: `fn` is recorded and dropped as by `dryRun()`. That step then uses the
    * plan and its programs. Call it between steps only. Rejects where a program does not compile.
    */
-  async prepare<T>(
-    fn: () => T extends PromiseLike<unknown> ? never : T,
-    options: PrepareOptions = {},
-  ): Promise<void> {
-    const compile = this.#rehearseStep("prepare", fn as () => T, (recording) =>
+  async prepare<T>(fn: () => T & AtOnce<T>, options: PrepareOptions = {}): Promise<void> {
+    const compile = this.#rehearseStep("prepare", fn, (recording) =>
       this.#executor.preparation(recording),
     );
     await compile(options);

@@ -331,6 +331,9 @@ export interface AssignOptions {
   readonly unless?: Tensor | Storage | undefined;
 }
 
+/** The name of a variable that was given none. */
+export const unnamed: string = "variable";
+
 /**
  * A tensor whose elements change: a parameter, a buffer, a gradient, optimizer or scaler state. It changes only by `assign()`, in
  * program order, and a read gets the version at its position in program order.
@@ -351,13 +354,14 @@ export class Variable extends Tensor {
     this.name = name;
   }
 
-  /** Replaces the elements by those of `value`, which has the same shape; it is cast if its dtype differs. */
+  /**
+   * Replaces the elements by those of `value`. Floats are cast if the dtypes differ.
+   *
+   * @throws ShapeError unless `value` has the same shape
+   * @throws DTypeError for integers of another dtype, and for integers in place of floats or floats in place of integers
+   */
   assign(value: Tensor, options: AssignOptions = {}): void {
     checkAssign([value, options]);
-    if (value.size !== this.size)
-      throw new ShapeError(
-        `assign: ${this.name} has shape [${this.shape}], the value has [${value.shape}]`,
-      );
     const { unless } = options;
     if (isTensor(unless) && unless.dtype !== "float32")
       throw new DTypeError(`assign: unless must be one float32, not ${unless.dtype}`);

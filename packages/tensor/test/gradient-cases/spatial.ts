@@ -77,6 +77,6 @@ export const spatialCases: FamilyCases = {
       other(ops.convTranspose1d, [[2, 3, 2], [3, 3, 2], [3]], { stride: 2, outputPadding: 1 }),
     ],
   },
-  maxPool2d: pooling(ops.maxPool2d, "refused"),
+  maxPool2d: pooling(ops.maxPool2d, "checked"),
   avgPool2d: pooling(ops.avgPool2d, "checked"),
 };

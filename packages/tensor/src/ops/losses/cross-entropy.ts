@@ -6,6 +6,7 @@ import { type Composite, composite } from "../../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch/op.js";
 import { ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
+import { firstGradient } from "../first-gradient.js";
 import { logSoftmax, softmax } from "../softmax.js";
 import { sum } from "../sums.js";
 import { type ClassOptions, type LabelledRows, labelWeights, rowsOf, weightTotal } from "./nll.js";
@@ -50,7 +51,7 @@ const rowLosses: Op<Attributes> = defineOp<Attributes>({
   backward({ inputs, gradients, attributes }) {
     const [logits, labels, ...weight] = inputs as [Tensor, Tensor, ...Tensor[]];
     const operands = [logits, labels, gradients[0] as Tensor, ...weight];
-    return [logitsGradient.apply(operands, { ...attributes, ofMean: false })];
+    return firstGradient(inputs, logitsGradient.apply(operands, { ...attributes, ofMean: false }));
   },
 });
 
@@ -77,9 +78,8 @@ const meanLoss: Op<number> = defineOp<number>({
   },
   backward({ inputs, gradients, attributes: labelSmoothing }) {
     const operands = [...(inputs as [Tensor, Tensor]), gradients[1] as Tensor];
-    return [
-      logitsGradient.apply(operands, { ignoreIndex: undefined, labelSmoothing, ofMean: true }),
-    ];
+    const given = { ignoreIndex: undefined, labelSmoothing, ofMean: true };
+    return firstGradient(inputs, logitsGradient.apply(operands, given));
   },
 });
 
@@ -108,11 +108,12 @@ const logitsGradient: Op<BackwardAttributes> = defineOp<BackwardAttributes>({
     const factor = factorOfSoftmax({ scores: logits, labels, rows, classes }, weight, attributes);
     const perLogit = perRow.mul(factor).reshape([-1, 1]);
     const toLogits = p.mul(v.sub(sum(p.mul(v), -1, { keepDimensions: true }))).mul(perLogit);
-    if (!needs[2]) return [toLogits];
+    const rest = weight ? [undefined] : [];
+    if (!needs[2]) return firstGradient(inputs, toLogits);
     const ones = g.runtime.full(g.shape, 1);
     const operands = [logits, labels, ones, ...(weight ? [weight] : [])];
     const weighted = v.mul(logitsGradient.apply(operands, attributes));
-    return [toLogits, undefined, attributes.ofMean ? sum(weighted) : sum(weighted, -1)];
+    return [toLogits, undefined, attributes.ofMean ? sum(weighted) : sum(weighted, -1), ...rest];
   },
 });
 

@@ -6,6 +6,7 @@ import { type Composite, composite } from "../../dispatch/composite.js";
 import { defineOp, type Op, type Operand, type TensorSpec } from "../../dispatch/op.js";
 import { ShapeError } from "../../errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
+import { firstGradient } from "../first-gradient.js";
 import { indexBits } from "../index-bits.js";
 import { sum } from "../sums.js";
 import { type ReductionOptions, reduced } from "./reduction.js";
@@ -81,7 +82,8 @@ const rowLosses: Op<Attributes> = defineOp<Attributes>({
   },
   backward({ inputs, gradients, attributes }) {
     const [, labels, ...weight] = inputs as [Tensor, Tensor, Tensor];
-    return [rowLossesBackward.apply([gradients[0] as Tensor, labels, ...weight], attributes)];
+    const operands = [gradients[0] as Tensor, labels, ...weight];
+    return firstGradient(inputs, rowLossesBackward.apply(operands, attributes));
   },
 });
 
@@ -104,7 +106,8 @@ const rowLossesBackward: Op<Attributes> = defineOp<Attributes>({
   },
   backward({ inputs, gradients, attributes }) {
     const [, labels, ...weight] = inputs as [Tensor, Tensor, Tensor];
-    return [rowLosses.apply([gradients[0] as Tensor, labels, ...weight], attributes)];
+    const operands = [gradients[0] as Tensor, labels, ...weight];
+    return firstGradient(inputs, rowLosses.apply(operands, attributes));
   },
 });
 

@@ -338,3 +338,53 @@ test("the same on a GPU, with all three gradients in one buffer", async () => {
   expect(after.values.findIndex((value, i) => !Object.is(value, before.values[i]))).toBe(-1);
   expect([before.copies, after.copies]).toEqual(model.copies);
 });
+
+/** Attention whose operands, or whose result, lie in reverse along some axes. */
+const reversed: Readonly<Record<string, (x: Tensor) => Tensor>> = {
+  ...Object.fromEntries(
+    [0, 1, 2, 3].flatMap((axis): [string, (x: Tensor) => Tensor][] => [
+      [`the queries, axis ${axis}`, (x) => scaledDotProductAttention(x.flip(axis), x, x)],
+      [
+        `keys and values, axis ${axis}`,
+        (x) => scaledDotProductAttention(x, x.flip(axis), x.flip(axis)),
+      ],
+      [`the result, axis ${axis}`, (x) => scaledDotProductAttention(x, x, x).flip(axis)],
+    ]),
+  ),
+  "the result, permuted": (x) => scaledDotProductAttention(x, x, x).permute([0, 2, 1, 3]).flip(1),
+  "permuted queries": (x) =>
+    scaledDotProductAttention(x.permute([1, 0, 2, 3]).flip([0, 2]).permute([1, 0, 2, 3]), x, x),
+  "every other token": (x) => scaledDotProductAttention(x, x, x).slice(2, { step: 2 }),
+};
+
+async function gradientsThrough(runtime: Runtime, dtype: "float32" | "float16") {
+  const shape = [2, 2, 3, 8];
+  const values = Float32Array.from({ length: 96 }, (_, i) => Math.sin(1 + 1.7 * i));
+  const found: Record<string, readonly number[]> = {};
+  for (const [name, attended] of Object.entries(reversed)) {
+    const x = runtime.variable(values, shape, { requiresGrad: true });
+    const y = await runtime.step(() => {
+      const y = autocast({ dtype: "float16", enabled: dtype === "float16" }, () => attended(x));
+      const weights = runtime.tensor(values.slice(0, y.size), y.shape);
+      y.to("float32").mul(weights).sum().backward();
+      return y;
+    });
+    found[name] = [...(await y.toArray()), ...(await (x.grad as Tensor).toArray())];
+  }
+  return found;
+}
+
+test.each(["float32", "float16"] as const)(
+  "what is reversed before or behind attention keeps its copy, in %s",
+  async (dtype) => {
+    const expected = await gradientsThrough(cpuRuntime({ passes: [] }), dtype);
+    expect(await gradientsThrough(cpuRuntime(), dtype)).toEqual(expected);
+    const gpu = await gradientsThrough(gpuRuntime(await requestTestDevice()), dtype);
+    const tolerance = dtype === "float32" ? 1e-4 : 1e-2;
+    for (const [name, values] of Object.entries(expected))
+      expect([
+        name,
+        gpu[name]?.findIndex((v, i) => !(Math.abs(v - (values[i] as number)) < tolerance)),
+      ]).toEqual([name, -1]);
+  },
+);

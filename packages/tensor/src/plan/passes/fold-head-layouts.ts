@@ -210,6 +210,7 @@ function headCounts({ entries, heads, layout }: Heads, walk: Walk): readonly num
   return [...new Set([heads, ...turns])];
 }
 
+/** The layout of an operand's heads in the source of a copy; undefined where heads, tokens or batch elements lie there in reverse. */
 function layoutThrough(
   walk: Walk,
   first: number,
@@ -227,5 +228,7 @@ function layoutThrough(
     ]);
   if (!found) return undefined;
   const [batch, head, token, element] = found.strides as [number, number, number, number];
+  // Kernels address heads by unsigned distances.
+  if (Math.min(batch, head, token) < 0) return undefined;
   return size === 1 || element === 1 ? { start: found.start, batch, head, token } : undefined;
 }
