@@ -1,44 +1,82 @@
 /** Places of an array that are compared: a loader that writes a batch over another changes most of them. */
 const mostPlaces = 1024;
 
-/** What is in a batch or a sample, to see later whether it was overwritten. */
-export type Fingerprint = readonly {
-  readonly held: Held;
-  readonly values: readonly unknown[];
-}[];
+/** Arrays of a batch that are compared, and how deep they lie in it: `{ inputs: { ids, mask }, labels }` has depth 2. */
+const mostArrays = 64;
+const mostDepth = 4;
 
-/** A list of numbers, or a plain object or list of others. */
-type Held = ArrayLike<unknown> | Readonly<Record<string, unknown>>;
-
-/** Of an array of numbers, or of a plain object or list, with the arrays of numbers in it: loaders return no others that they could write over. */
-export function fingerprintOf(batch: unknown): Fingerprint {
-  const isPlain = Array.isArray(batch) || isPlainObject(batch);
-  const held = isPlain ? [batch, ...Object.values(batch).filter(isNumbers)] : [batch];
-  return held
-    .filter((each): each is Held => isPlain || isNumbers(each))
-    .map((each) => ({ held: each, values: valuesOf(each) }));
+/** The arrays of numbers in a batch or a sample, to see later whether they were overwritten or replaced. */
+export interface Fingerprint {
+  readonly batch: unknown;
+  readonly arrays: readonly SeenNumbers[];
 }
 
-/** Whether something has changed since its fingerprint was taken. */
-export const isOverwritten = (fingerprint: Fingerprint): boolean =>
-  fingerprint.some(({ held, values }) => {
-    const now = valuesOf(held);
-    return now.length !== values.length || now.some((value, i) => !Object.is(value, values[i]));
-  });
+type Numbers = ArrayLike<unknown>;
 
-const isNumbers = (value: unknown): value is ArrayLike<unknown> =>
+interface SeenNumbers {
+  readonly numbers: Numbers;
+  readonly length: number;
+  readonly values: readonly unknown[];
+}
+
+/** Of arrays of numbers alone: what else callers note in a batch, such as whether it is done, may change. */
+export const fingerprintOf = (batch: unknown): Fingerprint => ({
+  batch,
+  arrays: numbersIn(batch).map((numbers) => ({
+    ...{ numbers, length: numbers.length },
+    values: valuesOf(numbers, numbers.length),
+  })),
+});
+
+/** Whether a number has changed since the fingerprint was taken, or another array is in the place of one. */
+export function isOverwritten({ batch, arrays }: Fingerprint): boolean {
+  const now = new Set(numbersIn(batch));
+  // Of more arrays the last ones are not known.
+  const areAllKnown = now.size < mostArrays;
+  return arrays.some(({ numbers, length, values }) => {
+    if (areAllKnown && !now.has(numbers)) return true;
+    const present = valuesOf(numbers, length);
+    return values.some((value, place) => !Object.is(value, present[place]));
+  });
+}
+
+function numbersIn(batch: unknown): Numbers[] {
+  const found: Numbers[] = [];
+  collect(batch, mostDepth, found, new Set());
+  return found;
+}
+
+function collect(value: unknown, depth: number, found: Numbers[], seen: Set<unknown>): void {
+  if (typeof value !== "object" || value === null || found.length === mostArrays) return;
+  if (seen.has(value)) return;
+  seen.add(value);
+  if (isNumbers(value)) {
+    found.push(value);
+    return;
+  }
+  // Other lists of elements have no members worth a look, and there may be many.
+  if (depth === 0 || ArrayBuffer.isView(value)) return;
+  for (const member of membersOf(value)) {
+    if (found.length === mostArrays) return;
+    collect(member, depth - 1, found, seen);
+  }
+}
+
+/** What an object holds. Getters are not called: they may compute, or throw. */
+function* membersOf(value: object): Generator<unknown> {
+  if (value instanceof Map) yield* value.values();
+  else
+    for (const name of Object.keys(value).slice(0, mostArrays))
+      yield Object.getOwnPropertyDescriptor(value, name)?.value;
+}
+
+const isNumbers = (value: object): value is Numbers =>
   (ArrayBuffer.isView(value) && "length" in value) ||
   (Array.isArray(value) && typeof value[0] === "number");
 
-const isPlainObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" &&
-  value !== null &&
-  [Object.prototype, null].includes(Object.getPrototypeOf(value));
-
-function valuesOf(held: Held): unknown[] {
-  const list = isNumbers(held) || Array.isArray(held) ? held : Object.values(held);
-  const step = Math.max(1, Math.ceil(list.length / mostPlaces));
+function valuesOf(numbers: Numbers, length: number): unknown[] {
+  const step = Math.max(1, Math.ceil(length / mostPlaces));
   const values: unknown[] = [];
-  for (let i = 0; i < list.length; i += step) values.push(list[i]);
+  for (let i = 0; i < length; i += step) values.push(numbers[i]);
   return values;
 }
