@@ -1,3 +1,4 @@
+import { DataError } from "@halfstep/data";
 import { ConfusionMatrix } from "@halfstep/trainer";
 import { openRuntime, print, say, UsageError } from "@halfstep/trainer/cli";
 import type { EvaluateCommand } from "./commands.js";
@@ -26,6 +27,11 @@ export async function evaluateCommand(options: EvaluateCommand): Promise<number>
   const { train, test } = data.splits;
   // Files of one's own are tested whole.
   const tested = options.data === undefined ? test : [...train, ...test];
+  if (tested.length === 0)
+    throw new DataError(
+      options.data ?? purpose.task,
+      "has no examples: there is nothing to test on",
+    );
   const splits = { train: [], test: sampleOf<unknown>(tested, options.limit) };
   const { runtime, described, close } = await openRuntime({ ...options, onNote: say });
   const { half } = options;

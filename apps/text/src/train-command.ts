@@ -116,11 +116,12 @@ async function trainModel(options: TaskCommand, isShown: boolean): Promise<numbe
   // Rank 0 writes for all.
   if (job.rank > 0) return run.finish(result);
   await saveModel(out, prepared.model, shape, { tokenizer, features }, purpose);
-  const summary = { ...result, test: { ...result.test, ...baselines } };
+  const summary = { ...result, ...(isTested && { test: { ...result.test, ...baselines } }) };
   const { runtime, device } = run;
   const saved = await openTrained(out);
   const samples = await samplesOf({ runtime, device, saved, half: false }, data);
-  const lines = [describeTests([summary]), ...describeSamples(samples)].join("\n");
+  const tests = isTested ? describeTests([summary]) : "not tested: --do_eval does";
+  const lines = [tests, ...describeSamples(samples)].join("\n");
   const note = `model: ${out}`;
   const sections = metrics && isTested ? classSections(metrics.counts) : [];
   return run.finish(summary, { ...lossUnitOf(options), isShown, lines, samples, sections, note });

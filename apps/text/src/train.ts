@@ -189,7 +189,7 @@ export async function trainText<Example extends Encoded>(
   const { metrics } = run;
   const test =
     run.isTested === false
-      ? { accuracy: Number.NaN, loss: Number.NaN }
+      ? undefined
       : { ...(await scoreOf(learner, run.test, { signal, metrics })), ...metrics?.figures() };
   if (signal?.aborted) return undefined;
   const summary = await runSummary({

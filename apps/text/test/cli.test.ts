@@ -53,6 +53,20 @@ describe("classes of one's own", { timeout: 600_000 }, () => {
     expect(report.match(/<pre>(fine and nice|poor and sad) number \d+<\/pre>/g)?.length).toBe(4);
   });
 
+  it("are learnt without a test by --do_train alone", async () => {
+    const flags = ["--do_train", "--num_train_epochs", "1"];
+    const trained = await train("untested", ...own, ...flags);
+    expect(trained).toMatchObject({ code: 0 });
+    expect(trained.stderr).not.toMatch(/error|NaN/);
+    const { runs } = JSON.parse(trained.stdout);
+    expect(runs[0]).toMatchObject({ isTested: false, test: { loss: null } });
+    writeFileSync(inFolder("none.tsv"), "");
+    const none = ["--model", inFolder("untested"), "--data", inFolder("none.tsv")];
+    const empty = await text(["evaluate", ...none, "--device", "cpu"]);
+    expect(empty).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(empty)).toMatch(/none\.tsv: has no/);
+  });
+
   it("go on after a stop with the bits of training that was never stopped", async () => {
     const { parameterSha256 } = JSON.parse(whole.stdout).runs[0];
     const log = readFileSync(inFolder("own/metrics.jsonl"), "utf8");

@@ -46,6 +46,42 @@ describe("hooks of training that goes on", () => {
     expect(await store.best()).toMatchObject({ step: 10 });
   });
 
+  it("say that training was ended within the evaluation after the last step, and save what resuming repeats", async () => {
+    const store = memoryCheckpoints();
+    const told: number[] = [];
+    /** Evaluates after each of two epochs. The signal fires in the evaluation with this number. */
+    const run = async (endedAt: number) => {
+      const ending = new AbortController();
+      let evaluations = 0;
+      const { run, model, optimizer } = training();
+      const { steps, isAborted } = await run({
+        ...{ epochs: 2, signal: ending.signal },
+        onEvaluation: ({ step }) => told.push(step),
+        hooks: {
+          evaluation: evaluateEvery({
+            every: { epochs: 1 },
+            model,
+            // The first is the best, so that no later one is saved as that.
+            evaluate: async () => {
+              const isEnded = ++evaluations === endedAt;
+              if (isEnded) ending.abort();
+              return { loss: told.length, ...(isEnded && { isAborted: true }) };
+            },
+          }),
+        },
+        checkpoints: { store, parts: { model, optimizer }, resume: "auto" },
+      });
+      return { steps, isAborted, evaluations };
+    };
+    expect(await run(2)).toEqual({ steps: 10, isAborted: true, evaluations: 2 });
+    expect(told).toEqual([5]);
+    expect(await run(0)).toEqual({ steps: 10, isAborted: false, evaluations: 1 });
+    expect(told).toEqual([5, 10]);
+    // What was repeated is saved.
+    expect(await run(0)).toMatchObject({ steps: 10, evaluations: 0 });
+    expect(told).toEqual([5, 10]);
+  });
+
   it("decide anew whether training has stopped", async () => {
     const store = memoryCheckpoints();
     const run = async (patience: number, other: boolean) => {

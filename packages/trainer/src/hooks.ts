@@ -21,6 +21,11 @@ export interface Training {
   readonly isEpochEnd: boolean;
   /** Ends training here. */
   stop(): void;
+  /**
+   * Says that a signal has ended the work of this call, which the hook repeats when training goes on. Training ends with `isAborted` then,
+   * also after its last step.
+   */
+  interrupted(): void;
   /** Resolves when the device has finished all steps so far, and they were reported. What follows does not count as time of steps. */
   settled(): Promise<void>;
   /** Requests a checkpoint of this step, if training saves any; it is saved after all hooks were called. */
@@ -176,6 +181,7 @@ export function evaluateEvery<E>(options: EvaluationOptions<E>): EvaluationHook 
     const evaluation = await evaluated();
     if ((evaluation as Partial<Evaluation> | undefined)?.isAborted) {
       isPending = true;
+      training.interrupted();
       return;
     }
     isPending = false;

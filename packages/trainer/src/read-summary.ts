@@ -79,6 +79,7 @@ export function isRunSummary(value: unknown): value is RunSummary {
     isRecord(test) &&
     "loss" in test &&
     Object.values(test).every((found) => typeof found === "number") &&
+    isOptional(value.isTested, (isTested) => isTested === false) &&
     isRecord(perStep) &&
     counters.every((name) => typeof perStep[name] === "number") &&
     isOptional(deviceMsPerStep, (time) => typeof time === "number") &&

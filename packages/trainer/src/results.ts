@@ -11,9 +11,9 @@ const columns = (runs: readonly RunSummary[]): readonly ResultColumn[] => [
   { title: "precision", cell: (run) => run.precision },
   ...metricsOf(runs).map((name) => ({
     title: `test ${name}`,
-    cell: ({ test }: RunSummary) => metricCell(name, test[name]),
+    cell: (run: RunSummary) => testCell(run, name),
   })),
-  { title: "test loss", cell: (run) => run.test.loss.toFixed(4) },
+  { title: "test loss", cell: (run) => testCell(run, "loss") },
   { title: "ms/step", cell: (run) => formatNumber(run.msPerStep) },
   { title: "samples/s", cell: (run) => formatNumber(run.samplesPerSecond) },
   { title: "peak", cell: (run) => formatBytes(run.peakBytes) },
@@ -24,6 +24,9 @@ const columns = (runs: readonly RunSummary[]): readonly ResultColumn[] => [
 
 const metricsOf = (runs: readonly RunSummary[]): readonly string[] =>
   [...new Set(runs.flatMap(({ test }) => Object.keys(test)))].filter((name) => name !== "loss");
+
+const testCell = ({ test, isTested }: RunSummary, name: string): string =>
+  metricCell(name, isTested === false ? undefined : test[name]);
 
 /** Formats a metric; accuracies as percentages. */
 export const metricCell = (name: string, value: number | null | undefined): string => {

@@ -9,7 +9,8 @@ import type { TrainResult } from "./train.js";
 export interface RunSummaryOptions {
   readonly precision: TrainingPrecision;
   readonly result: TrainResult;
-  readonly test: TestResult;
+  /** Left out where nothing was tested. */
+  readonly test?: TestResult | undefined;
   readonly model: { namedParameters(): Iterable<readonly [name: string, parameter: Variable]> };
   /** The groups of parameters of the optimizer. */
   readonly groups: readonly Pick<FlatVariables, "values" | "gradients" | "dtype">[];
@@ -41,7 +42,8 @@ export async function runSummary(options: RunSummaryOptions): Promise<RunSummary
     appliedSteps: result.appliedSteps,
     skippedSteps: result.skippedSteps,
     finalScale: result.finalScale,
-    test,
+    test: test ?? { loss: Number.NaN },
+    ...(test === undefined && { isTested: false }),
     msPerStep: result.msPerStep,
     // 0 where the checkpoint had completed all steps, so that none was timed.
     samplesPerSecond: result.msPerStep === 0 ? 0 : (samplesPerStep * 1000) / result.msPerStep,

@@ -122,6 +122,8 @@ export interface RunSummary {
   readonly finalScale: number;
   /** In `summary.json`, numbers that are not finite (after divergence) are null. */
   readonly test: TestResult;
+  /** False where nothing was tested, so that the loss in `test` is NaN; absent otherwise. */
+  readonly isTested?: false | undefined;
   /** Median over steady state. */
   readonly msPerStep: number;
   readonly samplesPerSecond: number;

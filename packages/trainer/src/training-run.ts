@@ -62,6 +62,8 @@ export class TrainingRun<Batch> {
   #micro: MicroLoss[] = [];
   #window: Window | undefined;
   #isAborted = false;
+  /** Whether a signal has ended the work of a hook. Of ranks it may be one alone, so that it has no part in what they do together. */
+  #isInterrupted = false;
   #hasEnded = false;
   /** Whether hooks were not called after the last step, because the signal came before it was known whether the epoch ends with it. */
   #owesHooks: boolean;
@@ -174,7 +176,7 @@ export class TrainingRun<Batch> {
       deviceMsPerStep: await this.#clock?.median(),
       phases: this.#phases.costs(),
       hyperparameters: hyperparametersOf(this.#options.optimizer, this.#options.scaler),
-      isAborted: this.#isAborted,
+      isAborted: this.#isAborted || this.#isInterrupted,
       isStopped: this.#isStopped,
       resumedAt: this.#start.step,
     };
@@ -363,6 +365,9 @@ export class TrainingRun<Batch> {
         this.#isStopped = true;
         this.#stoppedBy = called;
       },
+      interrupted: () => {
+        this.#isInterrupted = true;
+      },
       settled: () => {
         isSettling = true;
         return this.#reporter.flush().then(() => this.#meter.pause());
@@ -373,6 +378,8 @@ export class TrainingRun<Batch> {
       },
       evaluated: async (values, { best = false } = {}) => {
         await this.#reporter.flush();
+        // The checkpoint that training went on from has no such evaluation.
+        this.#saved = "";
         this.#tellEvaluation({
           ...{ kind: "evaluation", precision: this.#start.recipe, step: this.#step },
           ...{ epoch: this.#epoch + (isEpochEnd ? 0 : 1), best, values: finiteOnly(values) },

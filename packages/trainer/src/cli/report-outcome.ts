@@ -11,11 +11,23 @@ export function reportOutcome(
   const named = (found: Summary["runs"]): string =>
     found.map(({ precision }) => precision).join(", ");
   const untrained = runs.filter(({ steps, appliedSteps }) => steps > 0 && appliedSteps === 0);
-  if (untrained.length > 0)
-    say(
-      `warning: no step of ${named(untrained)} was applied: the gradients overflowed at every loss scale, and the model is as it began; take a lower --init-scale, or more steps`,
-    );
-  const lost = runs.filter(({ test }) => !Number.isFinite(test.loss));
+  const isFixed = ({ hyperparameters }: Summary["runs"][number]): boolean =>
+    hyperparameters?.lossScale.dynamic === false;
+  const warn = (found: Summary["runs"], why: string): void => {
+    if (found.length > 0)
+      say(`warning: no step of ${named(found)} was applied: the gradients overflowed at ${why}`);
+  };
+  warn(
+    untrained.filter((run) => !isFixed(run)),
+    "every loss scale, and the model is as it began; take a lower --init-scale, or more steps",
+  );
+  warn(
+    untrained.filter(isFixed),
+    "the fixed loss scale, and the model is as it began; take a lower one, or a dynamic one",
+  );
+  const lost = runs.filter(
+    ({ test, isTested }) => isTested !== false && !Number.isFinite(test.loss),
+  );
   if (lost.length === 0) return 0;
   say(
     `error: the test loss of ${named(lost)} is not finite: training diverged; take a lower learning rate`,
