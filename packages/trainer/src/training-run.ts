@@ -62,8 +62,8 @@ export class TrainingRun<Batch> {
   #micro: MicroLoss[] = [];
   #window: Window | undefined;
   #isAborted = false;
-  /** Whether a signal has ended the work of a hook. Of ranks it may be one alone, so that it has no part in what they do together. */
-  #isInterrupted = false;
+  /** The hooks whose work a signal has ended. Of ranks it may be one alone, so that this has no part in what they do together. */
+  readonly #interrupted = new Set<string>();
   #hasEnded = false;
   /** Whether hooks were not called after the last step, because the signal came before it was known whether the epoch ends with it. */
   #owesHooks: boolean;
@@ -176,7 +176,7 @@ export class TrainingRun<Batch> {
       deviceMsPerStep: await this.#clock?.median(),
       phases: this.#phases.costs(),
       hyperparameters: hyperparametersOf(this.#options.optimizer, this.#options.scaler),
-      isAborted: this.#isAborted || this.#isInterrupted,
+      isAborted: this.#isAborted || this.#interrupted.size > 0,
       isStopped: this.#isStopped,
       resumedAt: this.#start.step,
     };
@@ -366,7 +366,7 @@ export class TrainingRun<Batch> {
         this.#stoppedBy = called;
       },
       interrupted: () => {
-        this.#isInterrupted = true;
+        this.#interrupted.add(called);
       },
       settled: () => {
         isSettling = true;
@@ -378,6 +378,7 @@ export class TrainingRun<Batch> {
       },
       evaluated: async (values, { best = false } = {}) => {
         await this.#reporter.flush();
+        this.#interrupted.delete(called);
         // The checkpoint that training went on from has no such evaluation.
         this.#saved = "";
         this.#tellEvaluation({
