@@ -99,6 +99,7 @@ function settings(options: TrainCommand): Settings {
 
 async function evaluate(options: EvaluateCommand): Promise<number> {
   const pictures = await readPictures(options.images);
+  say(`judged by ${options.images ?? "the photograph of the package"}`);
   const comparison = await comparePrecisions({ ...options, pictures: pictures.test, onNote: say });
   print(options.json ? JSON.stringify(comparison, undefined, 2) : comparisonTable(comparison));
   return 0;
